@@ -66,8 +66,17 @@ func (k Kind) String() string {
 type Field struct {
 	Name   string // as stored: the suffix of a member's name after the key and its dot, or a feature's name
 	Kind   Kind   // how Data is to be read
-	Data   []byte // lent together with the sample
+	Data   []byte // lent together with the sample; nil where the value is not there or was not read
+	Length int64  // of a value that was not read, in bytes; see Size
 	Offset int64  // of the field's first data byte in the decompressed stream, in bytes
+}
+
+// Size returns the size of the value in bytes, whether it was read or not.
+func (f *Field) Size() int64 {
+	if f.Data == nil {
+		return f.Length
+	}
+	return int64(len(f.Data))
 }
 
 // Sample is one example of a shard.
@@ -81,6 +90,7 @@ type Sample struct {
 	Offset int64   // first byte of the sample in the decompressed stream: of its first header or frame
 	Key    []byte  // a tar sample's key, or an Example's __key__ feature; nil where there is none
 	Fields []Field // in the order of the shard
+	Record []byte  // the whole payload of a TFRecord shard's record; nil for tar
 }
 
 // Field returns the first field whose name equals name without regard to case,
@@ -142,11 +152,11 @@ func (s *Sample) Names() []string {
 	return names
 }
 
-// Bytes returns the sum of the sizes of the fields' data, in bytes.
+// Bytes returns the sum of the sizes of the fields, in bytes.
 func (s *Sample) Bytes() int64 {
 	var n int64
 	for i := range s.Fields {
-		n += int64(len(s.Fields[i].Data))
+		n += s.Fields[i].Size()
 	}
 	return n
 }
@@ -155,6 +165,7 @@ func (s *Sample) Bytes() int64 {
 func (s *Sample) Clone() *Sample {
 	c := *s
 	c.Key = bytes.Clone(s.Key)
+	c.Record = bytes.Clone(s.Record)
 	c.Fields = slices.Clone(s.Fields)
 	for i := range c.Fields {
 		c.Fields[i].Data = bytes.Clone(s.Fields[i].Data)
