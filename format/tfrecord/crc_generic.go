@@ -1,0 +1,8 @@
+//go:build !amd64 || purego
+
+package tfrecord
+
+import "hash/crc32"
+
+// castagnoli returns the CRC-32C of p.
+func castagnoli(p []byte) uint32 { return crc32.Update(0, table, p) }
