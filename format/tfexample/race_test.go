@@ -1,0 +1,5 @@
+//go:build race
+
+package tfexample_test
+
+const raceDetector = true
