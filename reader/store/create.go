@@ -70,12 +70,13 @@ func isTemporary(base string) bool {
 }
 
 type newFile struct {
-	ctx   context.Context
-	name  string
-	path  string
-	f     *os.File
-	sync  bool
-	ended bool
+	ctx    context.Context
+	name   string
+	path   string
+	f      *os.File
+	sync   bool
+	closed bool // by Finish
+	ended  bool
 }
 
 func (n *newFile) Write(p []byte) (int, error) {
@@ -86,11 +87,12 @@ func (n *newFile) Write(p []byte) (int, error) {
 	return w, nameError(n.name, err)
 }
 
-func (n *newFile) Commit() error {
-	if n.ended {
+// Finish closes the file, which waits under its hidden name.
+func (n *newFile) Finish() error {
+	if n.ended || n.closed {
 		return nil
 	}
-	n.ended = true
+	n.closed = true
 	err := n.ctx.Err()
 	if err == nil && n.sync {
 		err = n.f.Sync()
@@ -98,6 +100,15 @@ func (n *newFile) Commit() error {
 	if e := n.f.Close(); err == nil {
 		err = e
 	}
+	return nameError(n.name, err)
+}
+
+func (n *newFile) Commit() error {
+	if n.ended {
+		return nil
+	}
+	err := n.Finish()
+	n.ended = true
 	if err == nil {
 		err = os.Rename(n.f.Name(), n.path)
 	}
@@ -112,7 +123,9 @@ func (n *newFile) Abort() error {
 		return nil
 	}
 	n.ended = true
-	n.f.Close()
+	if !n.closed {
+		n.f.Close()
+	}
 	return nameError(n.name, os.Remove(n.f.Name()))
 }
 

@@ -86,6 +86,9 @@ func (f *fsFile) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	if off > f.entry.Size { // embedded files call this invalid
+		return 0, io.EOF
+	}
 	n, err := f.ra.ReadAt(p, off)
 	if err != nil && err != io.EOF {
 		err = nameError(f.entry.Name, err)

@@ -68,6 +68,13 @@ type Sink interface {
 	Abort() error
 }
 
+// Finisher is an optional interface of a Sink that holds something scarce while
+// it is written, such as an open file. Finish gives it back once everything is
+// written; nothing becomes visible yet, and Commit or Abort still follows.
+type Finisher interface {
+	Finish() error
+}
+
 // Stream returns a reader over the object from offset off to its end, by its
 // Streamer if it has one, else by ReadAt in pieces as large as the caller's.
 // The reader ends promptly with the context's error when ctx ends. Closing it

@@ -1,0 +1,123 @@
+package reader
+
+import (
+	"context"
+	"io"
+
+	"shardtool/format"
+	"shardtool/format/tarshard"
+	"shardtool/format/tfrecord"
+	"shardtool/reader/store"
+)
+
+// Random reads single samples of shards at known offsets. The shards must be
+// objects that can be read at offsets, and not compressed. It is for one
+// goroutine.
+type Random struct {
+	ctx  context.Context
+	opts Options
+
+	open    map[string]store.Object
+	recent  []string // names of what is open, the one used last at the end
+	tar     *tarshard.Reader
+	records *recordSource
+}
+
+// maxOpen bounds the objects that a Random keeps open.
+const maxOpen = 64
+
+// NewRandom returns a Random that reads as o says.
+func NewRandom(ctx context.Context, o *Options) *Random {
+	return &Random{ctx: ctx, opts: o.orDefault(), open: make(map[string]store.Object)}
+}
+
+// Place says where in which shard a sample stands.
+type Place struct {
+	Store  store.Store
+	Name   string // of the shard
+	Format Format // never AutoFormat
+	Type   Type   // of records, not AutoType
+	Offset int64  // of the sample, as Sample.Offset gives it
+	End    int64  // no byte from here on belongs to the sample; the closer, the less is read in vain
+}
+
+// Sample reads the sample at a place and lends it until the next call. Its
+// Index is not known. What is not a sample any more is ErrStale.
+func (r *Random) Sample(p Place) (*format.Sample, error) {
+	o, err := r.object(p)
+	if err != nil {
+		return nil, err
+	}
+	section := io.NewSectionReader(store.ReaderAt(r.ctx, o), p.Offset, p.End-p.Offset)
+	sample, err := r.source(section, p).next()
+	at := format.Location{Shard: p.Name, Offset: p.Offset, Record: format.Unknown}
+	if err == io.EOF {
+		return nil, format.Errorf(format.ErrStale, at, "there is no sample here any more")
+	}
+	if err != nil {
+		return nil, format.ReadError(err, at)
+	}
+	sample.Index = format.Unknown
+	sample.Offset += p.Offset
+	for i := range sample.Fields {
+		sample.Fields[i].Offset += p.Offset
+	}
+	return sample, nil
+}
+
+func (r *Random) source(section io.Reader, p Place) source {
+	opts := r.opts
+	if p.Format == Tar {
+		if r.tar == nil {
+			r.tar = tarshard.NewReader(section, tarOptions(p.Name, nil, &opts))
+		} else {
+			r.tar.Reset(section, tarOptions(p.Name, nil, &opts))
+		}
+		return tarSource{r.tar}
+	}
+	opts.Type = p.Type
+	if r.records == nil {
+		r.records = newRecordSource(p.Name, section, &opts)
+	} else {
+		r.records.r.Reset(section, &tfrecord.Options{Shard: p.Name, Limits: opts.Limits})
+		r.records.name, r.records.typ = p.Name, p.Type
+	}
+	return r.records
+}
+
+func (r *Random) object(p Place) (store.Object, error) {
+	for i, name := range r.recent {
+		if name == p.Name {
+			r.recent = append(append(r.recent[:i], r.recent[i+1:]...), name)
+			return r.open[name], nil
+		}
+	}
+	if len(r.recent) == maxOpen {
+		err := r.open[r.recent[0]].Close()
+		delete(r.open, r.recent[0])
+		r.recent = r.recent[1:]
+		if err != nil {
+			return nil, err
+		}
+	}
+	o, err := p.Store.Open(r.ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	r.open[p.Name] = o
+	r.recent = append(r.recent, p.Name)
+	return o, nil
+}
+
+// Close closes what is open.
+func (r *Random) Close() error {
+	var first error
+	for _, o := range r.open {
+		if err := o.Close(); first == nil {
+			first = err
+		}
+	}
+	clear(r.open)
+	r.recent = nil
+	return first
+}

@@ -1,0 +1,214 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"shardtool/format"
+	"shardtool/reader/store"
+)
+
+// braceCases were expanded by Python's braceexpand 0.1.7, the module that
+// webdataset uses.
+var braceCases = []struct {
+	pattern string
+	want    []string
+}{
+	{"train-{000..003}.tar", []string{"train-000.tar", "train-001.tar", "train-002.tar", "train-003.tar"}},
+	{"{1..3}", []string{"1", "2", "3"}},
+	{"{07..10}", []string{"07", "08", "09", "10"}},
+	{"{10..7}", []string{"10", "9", "8", "7"}},
+	{"{2..-1}", []string{"2", "1", "0", "-1"}},
+	{"{-01..1}", []string{"-01", "000", "001"}},
+	{"{0..9..3}", []string{"0", "3", "6", "9"}},
+	{"{9..0..-4}", []string{"9", "5", "1"}},
+	{"{5..5}", []string{"5"}},
+	{"{1..5..0}", []string{"1", "2", "3", "4", "5"}},
+	{"{a..e..2}", []string{"a", "c", "e"}},
+	{"{e..a}", []string{"e", "d", "c", "b", "a"}},
+	{"{X..b}", []string{"X", "Y", "Z", "a", "b"}},
+	{"a{,.b}c", []string{"ac", "a.bc"}},
+	{"python{2.{5..7},3.{2,3}}", []string{"python2.5", "python2.6", "python2.7", "python3.2", "python3.3"}},
+	{"{a}", []string{"{a}"}},
+	{"x{}y", []string{"x{}y"}},
+	{"{a{1,2}}", []string{"{a1}", "{a2}"}},
+	{"{a,b}{1..2}", []string{"a1", "a2", "b1", "b2"}},
+	{"{{1..2},{a,b}}", []string{"1", "2", "a", "b"}},
+	{`\{a,b\}`, []string{"{a,b}"}},
+	{`a\,{b\,c,d}`, []string{"a,b,c", "a,d"}},
+	{"{1..2..3..4}", []string{"{1..2..3..4}"}},
+	{"{a..1}", []string{"{a..1}"}},
+	{"{1..}", []string{"{1..}"}},
+	{"{00..2}", []string{"00", "01", "02"}},
+	{"{0..00}", []string{"00"}},
+	{"{-5..-3}", []string{"-5", "-4", "-3"}},
+	{"{1..003}", []string{"001", "002", "003"}},
+	{"{a,{b,{c,d}}}", []string{"a", "b", "c", "d"}},
+	{"{ab..cd}", []string{"{ab..cd}"}},
+	{"{a..c}{,,}", nil}, // 'a' three times, 'b' three times, 'c' three times; see below
+}
+
+func TestExpandBraces(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a backslash is part of a path there")
+	}
+	for _, tt := range braceCases {
+		want := tt.want
+		if want == nil {
+			want = strings.Split("aaabbbccc", "")
+		}
+		got, err := store.Expand(t.Context(), &store.Local{}, tt.pattern)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v; want %q", tt.pattern, got, err, want)
+		}
+	}
+}
+
+// Names stand in byte order within a glob, and as given between patterns.
+func TestExpandFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("names with * are no names there")
+	}
+	t.Chdir(t.TempDir())
+	for _, name := range []string{
+		"b.tar", "a.tar", "B.tar", "10.tar", "9.tar", ".hidden.tar", ".a.tar.123.shardtool-part", "a[1].tar", "a1.tar", "star*.tar", "x::y.tar", "c.{z}.tar",
+		"d/a.tar", "d/e/a.tar", "d/e/f/b.tar", "d/.h/a.tar", "d.tar/inner.tar",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("..", "d/up"); err != nil { // a circle
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		patterns string // by spaces
+		want     string
+	}{
+		{"*.tar", "10.tar 9.tar B.tar a.tar a1.tar a[1].tar b.tar c.{z}.tar star*.tar x::y.tar"},
+		{"b.tar a.tar b.tar", "b.tar a.tar b.tar"},
+		{"b.tar::{a,9}.tar", "b.tar a.tar 9.tar"},
+		{"[ab].tar ?.tar", "a.tar b.tar 9.tar B.tar a.tar b.tar"},
+		{"a[1].tar", "a[1].tar"}, // the file of that very name
+		{"a[0-9].tar", "a1.tar"},
+		{`a\[1\].tar`, "a[1].tar"},
+		{`star\*.tar`, "star*.tar"},
+		{"x::y.tar", "x::y.tar"},
+		{"c.{z}*", "c.{z}.tar"},
+		{"{d,d/e}/*.tar", "d/a.tar d/e/a.tar"},
+		{"d/**/*.tar", "d/a.tar d/e/a.tar d/e/f/b.tar"},
+		{"**/b.tar", "b.tar d/e/f/b.tar"},
+		{"d*/*.tar", "d.tar/inner.tar d/a.tar"},
+		{".hid*", ".hidden.tar"},
+		{"not-there.tar", "not-there.tar"}, // told by whoever opens it
+		{"- a.tar", "- a.tar"},
+		{"./a.tar", "./a.tar"},
+		{"http://h/a*.tar?x=[1]", "http://h/a*.tar?x=[1]"},
+		{"http://[::1]:80/{0..1}.tar::a.tar", "http://[::1]:80/0.tar http://[::1]:80/1.tar a.tar"},
+	} {
+		got, err := store.Expand(t.Context(), &store.Local{}, strings.Fields(tt.patterns)...)
+		if err != nil || !slices.Equal(got, strings.Fields(tt.want)) {
+			t.Errorf("%s:\n got  %q, %v\n want %s", tt.patterns, got, err, tt.want)
+		}
+	}
+}
+
+func TestExpandFaults(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("folder/sub", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		pattern  string
+		sentinel error
+		says     string
+	}{
+		{"*.tar", format.ErrNotFound, "*.tar: not-found: nothing matches"},
+		{"folder/*", format.ErrNotFound, "folder/*: not-found"}, // a folder is no match
+		{"nowhere/**/x", format.ErrNotFound, "nowhere"},
+		{"{a,b}*.tar", format.ErrNotFound, "a*.tar: not-found"},
+		{"folder", format.ErrUsage, "folder: usage: is a folder; write folder/*.tar"},
+		{"folder/", format.ErrUsage, "write folder/*.tar"},
+		{"a{b", format.ErrUsage, "not closed"},
+		{"a}b", format.ErrUsage, "not opened"},
+		{"{a}}", format.ErrUsage, "not opened"},
+		{"a[b", format.ErrUsage, "bracket"},
+		{"", format.ErrUsage, "empty path"},
+		{"a::", format.ErrUsage, "empty path"},
+		{"{,a}", format.ErrUsage, "empty path"},
+		{"{0..999999999}", format.ErrLimit, "more than 1048576 names"},
+		{"{0..9223372036854775807}", format.ErrLimit, "more than"},
+		{"{-9223372036854775807..9223372036854775807..9}", format.ErrLimit, "more than"},
+		{"{0..99999999999999999999}", format.ErrLimit, "too many digits"},
+		{"{1..9}{1..99}{1..999}{1..9999}", format.ErrLimit, "more than"},
+		{strings.Repeat("{a,b}", 60), format.ErrLimit, "more than"},
+		{strings.Repeat("x", 1000) + "{1..999999}", format.ErrLimit, "bytes"},
+		{strings.Repeat("{", 200) + strings.Repeat("}", 200), format.ErrLimit, "braces stand in"},
+	} {
+		_, err := store.Expand(t.Context(), &store.Local{}, tt.pattern)
+		if !errors.Is(err, tt.sentinel) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%.40s: %v; want %v, saying %s", tt.pattern, err, tt.sentinel, tt.says)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store.Expand(ctx, &store.Local{}, "{1..9}*"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled context: %v", err)
+	}
+}
+
+func TestExpandByListing(t *testing.T) {
+	fsys := fstest.MapFS{}
+	for _, name := range []string{"a/1.tar", "a/2.tar", "a/b/3.tar", "c.tar"} {
+		fsys[name] = &fstest.MapFile{}
+	}
+	for pattern, want := range map[string]string{
+		"a/*.tar":    "a/1.tar a/2.tar",
+		"**/*.tar":   "a/1.tar a/2.tar a/b/3.tar c.tar",
+		"{c,a/1}*":   "c.tar a/1.tar",
+		"a/[2-9].*":  "a/2.tar",
+		"{c,d}.tar":  "c.tar d.tar",
+		"a/b/3.tar*": "a/b/3.tar",
+	} {
+		got, err := store.Expand(t.Context(), store.FS(fsys), pattern)
+		if err != nil || fmt.Sprint(got) != "["+want+"]" {
+			t.Errorf("%s: %q, %v; want %s", pattern, got, err, want)
+		}
+	}
+}
+
+func FuzzExpand(f *testing.F) {
+	for _, tt := range braceCases {
+		f.Add(tt.pattern)
+	}
+	for _, s := range []string{"a*b?[c-d]", "x::y", `\{\`, "**/{a,b}", "{0..999999}{0..999999}", "http://[::1]/{1..2}", "{1..2"} {
+		f.Add(s)
+	}
+	st := store.FS(fstest.MapFS{"a.tar": &fstest.MapFile{}, "ab/c": &fstest.MapFile{}})
+	f.Fuzz(func(t *testing.T, pattern string) {
+		if len(pattern) > 1000 {
+			return
+		}
+		names, err := store.Expand(t.Context(), st, pattern)
+		if err != nil {
+			if format.Sentinel(err) == nil || names != nil {
+				t.Errorf("%q: %q, %v", pattern, names, err)
+			}
+			return
+		}
+		if len(names) == 0 || slices.Contains(names, "") {
+			t.Errorf("%q: %q", pattern, names)
+		}
+	})
+}
