@@ -1,0 +1,196 @@
+// Package bench measures a pipeline: it runs a loader over shards for a while
+// and reports how fast batches came out, what each stage did with its time,
+// and which of them is the bottleneck.
+//
+//	      warm-up          window                      end
+//	|──────────────────|─────────────────────────────|
+//	  b   b   b   b    b   b   b   b   b   b   b   b   (b)
+//	                   └ opens at a batch's end        └ this one ended too late
+//
+// A batch counts when it is finished: decoded, put to the device, and there.
+// The window opens at the end of the batch that ends the warm-up, and lasts to
+// the end of the last batch that ends within the duration, so that no part of
+// a batch is counted. Shards are read again as often as needed; nothing that
+// was decoded is used again unless the echo says so.
+package bench
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"time"
+
+	"shardtool/augment"
+	"shardtool/device"
+	"shardtool/echo"
+	"shardtool/fixtures"
+	"shardtool/format"
+	"shardtool/loader"
+	"shardtool/reader"
+	"shardtool/reader/order"
+	"shardtool/reader/store"
+)
+
+// The fields that hold pictures in the usual layouts of both formats.
+const pictureFields = "jpg;jpeg;png;image/encoded;image"
+
+// Options says what is measured. The zero value, and nil, measure the embedded
+// photographs.
+type Options struct {
+	Store  store.Store     // holds Shards
+	Shards []string        // none: the photographs of package fixtures
+	Read   *reader.Options // how shards are read
+
+	Batch   int // samples; 0 stands for 64
+	Workers int // that decode; 0 stands for GOMAXPROCS
+	Seed    uint64
+	Echo    echo.Options
+
+	Duration time.Duration // of the window; 0 stands for 5 s
+	Warmup   time.Duration // before it; 0 stands for 1 s
+
+	Device   device.Device  // nil: the host
+	Progress func(Progress) // told after each batch; may be nil
+	Version  string         // of the program, for the report
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Done      time.Duration // of Total
+	Total     time.Duration // warm-up and window
+	EmittedPS float64       // samples a second since the begin of the run
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if len(d.Shards) == 0 {
+		d.Store, d.Shards, d.Read = store.FS(fixtures.Photos), fixtures.PhotoShards, nil
+	}
+	if d.Batch == 0 {
+		d.Batch = 64
+	}
+	if d.Workers == 0 {
+		d.Workers = runtime.GOMAXPROCS(0)
+	}
+	if d.Duration == 0 {
+		d.Duration = 5 * time.Second
+	}
+	if d.Warmup == 0 {
+		d.Warmup = time.Second
+	}
+	if d.Device == nil {
+		d.Device = device.Host{}
+	}
+	return d
+}
+
+// prefetch is how many batches are made ahead of the device.
+const prefetch = 3
+
+// Run measures: RandomResizedCrop to 224, flip, normalisation, float32 NCHW.
+// It ends with the first error of the data, and with that of ctx; there is no
+// report then.
+func Run(ctx context.Context, o *Options) (*Report, error) {
+	opts := o.withDefaults()
+	if slices.Contains(opts.Shards, "-") {
+		return nil, format.Errorf(format.ErrUsage, format.Nowhere, "standard input cannot be read again and again: give files")
+	}
+	ld, err := loader.New(ctx, repeated(&opts), &loader.Options{
+		Columns:     []loader.Column{loader.Image(pictureFields, augment.ImageNetTrain(224))},
+		GlobalBatch: opts.Batch,
+		Seed:        opts.Seed,
+		Epochs:      order.Endless,
+		Tail:        order.TailKeep,
+		Echo:        opts.Echo,
+		Workers:     opts.Workers,
+		Prefetch:    prefetch,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer ld.Close()
+	r := &run{o: opts, ld: ld, window: newWindow(opts.Warmup, opts.Duration)}
+	if r.o.Echo, _, err = opts.Echo.Check(); err != nil {
+		return nil, err
+	}
+	if err := r.measure(ctx); err != nil {
+		return nil, err
+	}
+	return r.report(), nil
+}
+
+// repeated returns the shards many times over as one data set: batches do not
+// reach across the end of an epoch, and a few shards would give short ones.
+func repeated(o *Options) *reader.Dataset {
+	const enough = 4096
+	times := max(1, enough/len(o.Shards))
+	return reader.New(o.Store, slices.Repeat(o.Shards, times), o.Read)
+}
+
+// run is one measurement.
+type run struct {
+	o      Options
+	ld     *loader.Loader
+	window *window
+	device deviceTime
+}
+
+// deviceTime is what putting batches to the device took.
+type deviceTime struct{ busy time.Duration }
+
+func (r *run) measure(ctx context.Context) error {
+	began := time.Now()
+	emitted := 0
+	for b, err := range r.ld.Batches(ctx) {
+		if err != nil {
+			return err
+		}
+		done := batchCount(b)
+		err := r.put(ctx, b)
+		b.Release()
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		emitted += int(done.emitted)
+		if !r.window.finished(now, done, r.usage) {
+			return nil
+		}
+		if r.o.Progress != nil {
+			spent := now.Sub(began)
+			total := r.o.Warmup + r.o.Duration
+			r.o.Progress(Progress{min(spent, total), total, float64(emitted) / spent.Seconds()})
+		}
+	}
+	return ctx.Err()
+}
+
+func (r *run) put(ctx context.Context, b *loader.Batch) error {
+	begin := time.Now()
+	defer func() { r.device.busy += time.Since(begin) }()
+	event, err := r.o.Device.Put(ctx, b.Arrays())
+	if err != nil {
+		return err
+	}
+	return event.Wait(ctx)
+}
+
+func batchCount(b *loader.Batch) count {
+	var account echo.Account
+	account.Add(b.Refs)
+	work := b.Work()
+	return count{fresh: account.Fresh, emitted: account.Emitted, bytes: work.Bytes, pixels: work.Pixels}
+}
+
+// usage is what has been spent up to now.
+func (r *run) usage() usage {
+	return usage{
+		cpu:    cpuTime(),
+		allocs: allocations(),
+		stages: r.ld.Stats().Stages,
+		device: r.device.busy,
+	}
+}

@@ -1,0 +1,258 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"shardtool/device"
+	"shardtool/echo"
+	"shardtool/format"
+	"shardtool/loader"
+	"shardtool/reader/store"
+	"shardtool/tensor"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Batches of 10 samples, 5 of them fresh, at these milliseconds; a warm-up of
+// 100 ms after the first, and a window of 100 ms.
+func TestWindow(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		at      []int
+		counted int
+		seconds float64
+		gaps    []int
+	}{
+		{"even", []int{0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200}, 5, 0.100, []int{20, 20, 20, 20, 20}},
+		{"opens at the first batch after the warm-up", []int{0, 30, 60, 110, 150, 200, 215}, 2, 0.090, []int{40, 50}},
+		{"ends with the last that fits", []int{0, 30, 60, 110, 150, 205}, 2, 0.095, []int{40, 55}},
+		{"the exact end counts", []int{0, 30, 60, 110, 150, 210}, 2, 0.100, []int{40, 60}},
+		{"a late batch does not count", []int{0, 30, 60, 110, 150, 211}, 1, 0.040, []int{40}},
+		{"unless it is the only one", []int{0, 30, 60, 110, 900}, 1, 0.790, []int{790}},
+		{"four batches at least warm up", []int{0, 400, 500, 600, 650, 700}, 2, 0.100, []int{50, 50}},
+	} {
+		w := newWindow(100*time.Millisecond, 100*time.Millisecond)
+		start := time.Unix(0, 0)
+		asked := uint64(0)
+		for i, ms := range tt.at {
+			more := w.finished(start.Add(time.Duration(ms)*time.Millisecond), count{5, 10, 1000, 2000}, func() usage {
+				asked++
+				return usage{allocs: asked, stages: []loader.Stage{{Name: "fetch", Busy: float64(ms)}}}
+			})
+			closed := w.opened != (time.Time{}) && ms >= int(w.opened.Sub(start).Milliseconds())+100
+			if more == closed {
+				t.Errorf("%s: batch %d, more %v", tt.name, i, more)
+			}
+			if !more {
+				break
+			}
+		}
+		n := int64(tt.counted)
+		if w.total != (count{5 * n, 10 * n, 1000 * n, 2000 * n}) || math.Abs(w.seconds()-tt.seconds) > 1e-12 {
+			t.Errorf("%s: %+v in %v s, want %d batches in %v s", tt.name, w.total, w.seconds(), n, tt.seconds)
+		}
+		var gaps []int
+		for _, g := range w.gaps {
+			gaps = append(gaps, int(g.Milliseconds()))
+		}
+		if !slices.Equal(gaps, tt.gaps) {
+			t.Errorf("%s: gaps %v, want %v", tt.name, gaps, tt.gaps)
+		}
+		if w.to.allocs-w.from.allocs != uint64(n) || math.Abs(w.stages()[0].Busy-tt.seconds*1000) > 1e-9 {
+			t.Errorf("%s: usage from %+v to %+v", tt.name, w.from, w.to)
+		}
+	}
+}
+
+func TestGap(t *testing.T) {
+	w := &window{}
+	if w.gap(0.5) != 0 {
+		t.Error("a gap of none")
+	}
+	for i := range 100 {
+		w.gaps = append(w.gaps, time.Duration(100-i)*time.Millisecond)
+	}
+	if w.gap(0.5) != 50 || w.gap(0.99) != 99 || w.gap(1) != 100 || w.gap(0) != 1 {
+		t.Errorf("%v %v %v %v", w.gap(0.5), w.gap(0.99), w.gap(1), w.gap(0))
+	}
+}
+
+func stages(fetch, order, decode, augment, deliver, device [3]float64) []loader.Stage {
+	var s []loader.Stage
+	for i, v := range [][3]float64{fetch, order, decode, augment, deliver, device} {
+		name := []string{loader.StageFetch, loader.StageOrder, loader.StageDecode, loader.StageAugment, loader.StageDeliver, StageDevice}[i]
+		s = append(s, loader.Stage{Name: name, Busy: v[0], WaitIn: v[1], WaitOut: v[2], Workers: []int{4, 1, 2, 2, 1, 1}[i]})
+	}
+	return s
+}
+
+func TestBottleneckAndR(t *testing.T) {
+	type v = [3]float64
+	for _, tt := range []struct {
+		name   string
+		stages []loader.Stage
+		want   string
+		sample float64 // R with a sample as unit, 100 fresh and 200 emitted
+		batch  float64 // with a batch
+	}{
+		// sample: (1/4/100) / max(8/2/200, 0.1/200); batch: max(1/4/100, 8/2/100) / (0.1/200)
+		{"decode", stages(v{1, 0, 19}, v{0, 0, 5}, v{6, 0.1, 0}, v{2, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "decode", 0.125, 80},
+		{"augment", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0.1, 0}, v{6, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "augment", 0.125, 80},
+		// sample: (20/4/100) / (2/2/200) ; batch: (20/4/100) / (0.1/200)
+		{"fetch", stages(v{20, 0, 0}, v{0, 5, 0}, v{1, 8, 0}, v{1, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "fetch", 10, 100},
+		// sample: (1/4/100) / (5/200); batch: max(0.0025, 4/2/100) / (5/200)
+		{"device", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0, 6}, v{2, 0, 0}, v{0, 0, 5}, v{5, 0, 0}), "device", 0.1, 0.8},
+	} {
+		if got := bottleneck(tt.stages); got != tt.want {
+			t.Errorf("%s: %s", tt.name, got)
+		}
+		c := count{fresh: 100, emitted: 200}
+		for unit, want := range map[echo.Unit]float64{echo.Sample: tt.sample, echo.Batch: tt.batch} {
+			if got := ratio(tt.stages, c, echo.Options{Unit: unit}); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: R of unit %v is %v, want %v", tt.name, unit, got, want)
+			}
+		}
+		r := &Report{Stages: tt.stages, Bottleneck: tt.want, Echo: EchoReport{Unit: "sample", Keep: "bytes", Factor: 1, R: tt.sample}}
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "bottleneck: "+tt.want+". ") {
+			t.Errorf("%s: %s", tt.name, b.String())
+		}
+	}
+}
+
+// slow is a device that takes a while for each batch.
+type slow struct {
+	step   time.Duration
+	puts   int
+	onPut  func(n int)
+	shapes []string
+}
+
+func (s *slow) Put(ctx context.Context, arrays []tensor.Dense) (device.Event, error) {
+	s.puts++
+	if s.onPut != nil {
+		s.onPut(s.puts)
+	}
+	s.shapes = append(s.shapes, arrays[0].Shape().String())
+	return s, nil
+}
+
+func (s *slow) Wait(ctx context.Context) error {
+	select {
+	case <-time.After(s.step):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *slow) Close() error { return nil }
+
+// On a fake clock only the device takes time: 100 ms for each batch of 4.
+func TestRun(t *testing.T) {
+	for _, e := range []echo.Options{{}, {Factor: 2}, {Unit: echo.Batch, Factor: 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &slow{step: 100 * time.Millisecond}
+			var last Progress
+			r, err := Run(t.Context(), &Options{
+				Batch: 4, Workers: 2, Echo: e, Device: d, Duration: time.Second, Warmup: time.Millisecond, Version: "v",
+				Progress: func(p Progress) { last = p },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near := func(what string, got, want float64) {
+				t.Helper()
+				if math.Abs(got-want) > 1e-6*max(1, want) {
+					t.Errorf("%+v: %s is %v, want %v", e, what, got, want)
+				}
+			}
+			fresh := 40 / max(1, e.Factor)
+			near("emitted", r.EmittedPerS, 40)
+			near("fresh", r.FreshPerS, fresh)
+			near("seconds", r.Seconds, 1)
+			near("p50", r.BatchGap.P50, 100)
+			near("p99", r.BatchGap.P99, 100)
+			if r.Batches != 10 || r.Bottleneck != StageDevice || r.Echo.Factor != max(1, e.Factor) || r.Version != "v" || r.Config.Shards != 2 {
+				t.Errorf("%+v", r)
+			}
+			if r.AllocsPerSample <= 0 || r.PeakRSSMB <= 0 || r.MBPerS <= 0 || r.MpixPerS <= 0 {
+				t.Errorf("%+v", r)
+			}
+			if last.Total != time.Second+time.Millisecond || last.Done <= 0 {
+				t.Errorf("progress %+v", last)
+			}
+			for _, shape := range d.shapes {
+				if shape != "[4 3 224 224]" {
+					t.Errorf("a batch of shape %s", shape)
+				}
+			}
+		})
+	}
+}
+
+func TestRunEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d := &slow{step: time.Hour, onPut: func(int) { time.AfterFunc(time.Minute, cancel) }}
+		began := time.Now()
+		r, err := Run(ctx, &Options{Batch: 2, Device: d})
+		if r != nil || !errors.Is(err, context.Canceled) || time.Since(began) != time.Minute || d.puts != 1 {
+			t.Errorf("%v, %v after %v", r, err, time.Since(began))
+		}
+	})
+}
+
+func TestRunErrors(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o    Options
+		want error
+	}{
+		"no such shard":  {Options{Store: &store.Local{}, Shards: []string{"testdata/none.tar"}}, format.ErrNotFound},
+		"standard input": {Options{Store: &store.Local{}, Shards: []string{"-"}}, format.ErrUsage},
+		"no pictures":    {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/examples.tfrecord"}}, format.ErrWrongFormat},
+		"no such field":  {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/raw.tfrecord"}}, format.ErrMissing},
+		"broken picture": {Options{Store: &store.Local{}, Shards: []string{"../fixtures/cases/image/d3_shard.tar"}}, format.ErrTruncated},
+		"factor":         {Options{Echo: echo.Options{Factor: 0.5}}, format.ErrUsage},
+		"shard":          {Options{Echo: echo.Options{Unit: echo.Shard, Factor: 2}}, format.ErrUnsupported},
+	} {
+		if r, err := Run(t.Context(), &tt.o); r != nil || !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}
+
+// The members are an interface: this list grows and loses nothing.
+func TestJSONMembers(t *testing.T) {
+	text, err := json.Marshal(&Report{Stages: []loader.Stage{{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	check := func(of string, m map[string]any, want ...string) {
+		t.Helper()
+		for _, name := range want {
+			if _, ok := m[name]; !ok {
+				t.Errorf("%s has no %q", of, name)
+			}
+		}
+	}
+	check("the report", m, "fresh_per_s", "emitted_per_s", "mb_per_s", "mpix_per_s", "seconds", "cpu_s_per_1000", "allocs_per_sample",
+		"peak_rss_mb", "batch_gap_ms", "stages", "bottleneck", "echo", "config", "version", "cpu", "gomaxprocs")
+	check("batch_gap_ms", m["batch_gap_ms"].(map[string]any), "p50", "p99")
+	check("a stage", m["stages"].([]any)[0].(map[string]any), "name", "busy_s", "wait_in_s", "wait_out_s")
+	check("echo", m["echo"].(map[string]any), "unit", "keep", "factor", "r")
+}

@@ -1,0 +1,55 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &shardStream{}, &shardStream{}
+		ctx, cancel := context.WithCancel(t.Context())
+		g := &gate{limit: 100}
+		if err := g.take(ctx, 100, second); err != nil {
+			t.Fatal(err)
+		}
+		passed := make(chan *shardStream, 10)
+		ask := func(s *shardStream) {
+			go func() {
+				if g.take(ctx, 60, s) == nil {
+					passed <- s
+				}
+			}()
+			synctest.Wait()
+		}
+		ask(first)
+		ask(second)
+		if len(passed) != 0 {
+			t.Error("passed over the limit")
+		}
+		g.starve(first) // the next batch waits for it
+		synctest.Wait()
+		if len(passed) != 1 || <-passed != first || g.used != 160 {
+			t.Errorf("%d passed, %d used", len(passed), g.used)
+		}
+		g.starve(nil)
+		ask(first)
+		g.give(60)
+		g.give(50)
+		synctest.Wait()
+		if len(passed) != 0 {
+			t.Error("passed over the limit")
+		}
+		g.give(10) // 40 are used: room for one of the two
+		synctest.Wait()
+		if len(passed) != 1 || g.used != 100 {
+			t.Errorf("%d passed, %d used", len(passed), g.used)
+		}
+		cancel()
+		if err := g.take(ctx, 60, first); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
