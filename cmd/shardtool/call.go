@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"shardtool/format"
+	"shardtool/reader/store"
+)
+
+// call is one run of a verb: its flags and paths (by the embedded context), the
+// store it reads and writes, what it prints, and the worst fault so far. Its
+// methods may be called by several goroutines.
+type call struct {
+	*cli.Context
+	Store store.Store
+
+	out  *output
+	mu   sync.Mutex
+	code int
+}
+
+func newCall(c *cli.Context) *call {
+	out, ok := c.App.Writer.(*output)
+	if !ok {
+		out = newOutput(c.App.Writer)
+	}
+	return &call{
+		Context: c,
+		Store:   &store.Local{Stdin: c.App.Reader, Stdout: out},
+		out:     out,
+	}
+}
+
+// JSON reports whether rows are asked for instead of text.
+func (c *call) JSON() bool { return c.Bool("json") }
+
+// Row prints one JSON line.
+func (c *call) Row(v any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.row(v)
+}
+
+// Printf prints text.
+func (c *call) Printf(msg string, args ...any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := fmt.Fprintf(c.out, msg, args...)
+	return c.out.line(err)
+}
+
+// Fault reports an error on standard error and lets the verb go on. The run
+// ends with the exit code of its worst fault.
+func (c *call) Fault(err error) {
+	c.Mark(err)
+	c.Warn(err.Error())
+}
+
+// Warn says something on standard error that is no fault.
+func (c *call) Warn(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.settle()
+	fmt.Fprintln(c.App.ErrWriter, "shardtool: "+what)
+}
+
+// Mark takes an error into account for the exit code without saying it: it is
+// in the output already.
+func (c *call) Mark(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.code = max(c.code, exitCode(err))
+}
+
+// end makes the result of the verb: its own error, worsened by what was marked.
+func (c *call) end(err error) error {
+	switch {
+	case err == nil && c.code == exitFine:
+		return nil
+	case err == nil || exitCode(err) < c.code:
+		if say := message(err); say != "" {
+			c.Warn(say)
+		}
+		return &saidError{c.code}
+	default:
+		return err
+	}
+}
+
+// Paths returns the verb's paths with globs, braces and lists expanded, in the
+// order given. None at all is ErrUsage, naming the verb's synopsis.
+func (c *call) Paths() ([]string, error) {
+	args := c.Args().Slice()
+	if len(args) == 0 {
+		return nil, usageError("no paths; shardtool %s %s", c.Command.Name, c.Command.ArgsUsage)
+	}
+	return store.Expand(c.Context.Context, c.Store, args...)
+}
+
+// output is standard output: buffered, and flushed by the line where a person
+// watches. A write that failed fails all that follow.
+type output struct {
+	w     *bufio.Writer
+	watch bool
+	enc   encoder
+}
+
+func newOutput(w io.Writer) *output {
+	return &output{w: bufio.NewWriterSize(w, 64<<10), watch: isTerminal(w)}
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	return n, writeError(err)
+}
+
+func (o *output) Flush() error { return writeError(o.w.Flush()) }
+
+// line ends a piece of output.
+func (o *output) line(err error) error {
+	if err == nil && o.watch {
+		err = o.w.Flush()
+	}
+	return writeError(err)
+}
+
+// settle lets what was printed appear before what standard error says next.
+func (o *output) settle() {
+	if o.watch {
+		_ = o.w.Flush() // an error stays in the writer for the next call
+	}
+}
+
+func (o *output) row(v any) error {
+	line, err := o.enc.line(v)
+	if err != nil {
+		return err
+	}
+	_, err = o.w.Write(line)
+	return o.line(err)
+}
+
+func writeError(err error) error {
+	return format.ReadError(err, format.Location{Shard: "standard output", Offset: format.Unknown, Record: format.Unknown})
+}
+
+// promptReader ends a Read as soon as the context does: a read of a terminal or
+// a pipe cannot be called back, so it is left to a goroutine that is abandoned.
+type promptReader struct {
+	ctx  context.Context
+	r    io.Reader
+	buf  []byte
+	full chan int
+	err  error
+	left []byte
+}
+
+func (p *promptReader) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if len(p.left) == 0 {
+		if p.err != nil {
+			return 0, p.err
+		}
+		if p.buf == nil {
+			p.buf, p.full = make([]byte, 1<<20), make(chan int, 1)
+		}
+		go func() {
+			var n int
+			n, p.err = p.r.Read(p.buf)
+			p.full <- n
+		}()
+		select {
+		case n := <-p.full:
+			p.left = p.buf[:n]
+		case <-p.ctx.Done():
+			return 0, p.ctx.Err()
+		}
+		if len(p.left) == 0 {
+			return 0, p.err
+		}
+	}
+	n := copy(b, p.left)
+	p.left = p.left[n:]
+	return n, nil
+}
