@@ -1,0 +1,219 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"shardtool/format"
+	"shardtool/reader"
+)
+
+// ExtractOptions says what is extracted.
+type ExtractOptions struct {
+	Options
+	Keys    []string // samples whose key matches one of these patterns; nil: all
+	Limit   int64    // no more than the first samples; 0: all
+	Mapping Mapping
+	Force   bool // replace existing files
+}
+
+// Extraction says what was extracted.
+type Extraction struct {
+	Samples int64
+	Files   int64
+	Bytes   int64
+	Skipped map[string]int64
+	Losses  []format.Loss
+	Lost    int64
+}
+
+// Extract writes the fields of samples as files into a folder, each under the
+// name that it has, or would have, in a tar shard. No file is written outside
+// the folder, whatever the names in the shards say. The files are written
+// aside first and moved to their places when all are complete; an existing
+// file, or one name twice, is an error before any is moved.
+func Extract(ctx context.Context, names []string, folder string, o *ExtractOptions) (*Extraction, error) {
+	var d ExtractOptions
+	if o != nil {
+		d = *o
+	}
+	d.Options = d.Options.orDefault()
+	match, err := keyMatcher(d.Keys)
+	if err != nil {
+		return nil, err
+	}
+	x := &extraction{o: d, folder: folder, match: match, result: Extraction{Skipped: make(map[string]int64)}}
+	x.convert.o.Options = d.Options
+	x.convert.mapper.Mapping = d.Mapping
+	if err := x.stage(); err != nil {
+		return nil, err
+	}
+	defer x.clean()
+	for _, name := range names {
+		if err := x.shard(ctx, name); err == errEnough {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return &x.result, x.publish(ctx)
+}
+
+type extraction struct {
+	o       ExtractOptions
+	folder  string
+	match   func([]byte) bool
+	convert conversion // gives keys and maps fields
+	made    bool       // whether the folder was not there before
+	stageAt string     // the folder beside or in the folder where files wait
+	root    *os.Root   // of stageAt
+	files   []string   // written, with slashes, in order
+	result  Extraction
+}
+
+// stage makes the folder in which files wait: in the folder itself, so that
+// moving them needs no copy.
+func (x *extraction) stage() error {
+	_, err := os.Stat(x.folder)
+	x.made = errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(x.folder, 0o777); err != nil {
+		return x.fail(err)
+	}
+	if x.stageAt, err = os.MkdirTemp(x.folder, ".shardtool-part-"); err != nil {
+		return x.fail(err)
+	}
+	x.root, err = os.OpenRoot(x.stageAt)
+	return x.fail(err)
+}
+
+func (x *extraction) fail(err error) error {
+	return format.ReadError(err, format.Location{Shard: x.folder, Offset: format.Unknown, Record: format.Unknown})
+}
+
+func (x *extraction) clean() {
+	if x.root != nil {
+		x.root.Close()
+	}
+	os.RemoveAll(x.stageAt)
+	if x.made {
+		os.Remove(x.folder) // only if nothing came into it
+	}
+}
+
+func (x *extraction) shard(ctx context.Context, name string) error {
+	read := x.o.Read
+	read.OnLoss = func(l format.Loss) {
+		x.result.Lost++
+		if len(x.result.Losses) < 1000 {
+			x.result.Losses = append(x.result.Losses, l)
+		}
+	}
+	s, err := reader.OpenShard(ctx, x.o.Store, name, &read)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for sample, err := range s.Samples() {
+		if err != nil {
+			return err
+		}
+		if !x.match(sample.Key) {
+			continue
+		}
+		if err := x.sample(s, sample); err != nil {
+			return err
+		}
+		if x.result.Samples == x.o.Limit {
+			return errEnough
+		}
+	}
+	for reason, n := range s.Skipped() {
+		x.result.Skipped[reason] += n
+	}
+	return nil
+}
+
+func (x *extraction) sample(from *reader.Shard, s *format.Sample) error {
+	x.convert.keyed(s)
+	_, mapped := x.convert.route(inputOf(from), s, reader.Tar)
+	s, err := mapped(s)
+	if err != nil {
+		return err
+	}
+	for _, f := range s.Fields {
+		if err := x.file(string(s.Key)+"."+f.Name, f.Data); err != nil {
+			at := s.Location()
+			at.Field = f.Name
+			return format.ReadError(err, at)
+		}
+	}
+	x.result.Samples++
+	return nil
+}
+
+func (x *extraction) file(name string, data []byte) error {
+	name = strings.TrimLeft(name, "/")
+	if !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
+		return format.Errorf(format.ErrUnsupported, format.Nowhere, "the name %q does not stay in the folder", name)
+	}
+	if dir := path.Dir(name); dir != "." {
+		if err := x.root.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	f, err := x.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return format.Errorf(format.ErrDuplicate, format.Nowhere, "the file %s was extracted before", name)
+	} else if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	x.files = append(x.files, name)
+	x.result.Files++
+	x.result.Bytes += int64(len(data))
+	return nil
+}
+
+// publish moves the files to their places.
+func (x *extraction) publish(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	to, err := os.OpenRoot(x.folder)
+	if err != nil {
+		return x.fail(err)
+	}
+	defer to.Close()
+	if !x.o.Force {
+		for _, name := range x.files {
+			if _, err := to.Lstat(name); err == nil {
+				return format.Errorf(format.ErrUsage, format.Location{Shard: path.Join(x.folder, name), Offset: format.Unknown, Record: format.Unknown},
+					"exists already; --force replaces it")
+			}
+		}
+	}
+	stage := filepath.Base(x.stageAt)
+	for i, name := range x.files {
+		if dir := path.Dir(name); dir != "." {
+			if err := to.MkdirAll(dir, 0o777); err != nil {
+				return x.fail(fmt.Errorf("%w; %d of %d files are in place", err, i, len(x.files)))
+			}
+		}
+		if err := to.Rename(path.Join(stage, name), name); err != nil {
+			return x.fail(fmt.Errorf("%w; %d of %d files are in place", err, i, len(x.files)))
+		}
+	}
+	return nil
+}

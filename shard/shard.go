@@ -1,0 +1,104 @@
+// Package shard is what can be done with whole shards: [Verify], [Inspect],
+// [List], [Repair], [Convert], [Extract], [Pack] and, with package
+// format/index, making and checking indexes. The command shardtool is a thin
+// face of this package.
+//
+// Reading goes through package reader, so that every operation takes both
+// formats and all compressions. Writing goes through a [Sink]: what an
+// operation writes appears under its name when all of it is complete, or not
+// at all.
+package shard
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"shardtool/reader"
+	"shardtool/reader/store"
+)
+
+// Options is what all operations share. The zero value and nil are good
+// defaults.
+type Options struct {
+	Store store.Store    // where shards come from and go to; nil: the local file system
+	Read  reader.Options // how they are read
+	Jobs  int            // how many shards at a time; 0: one for each processor
+}
+
+func (o *Options) orDefault() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Store == nil {
+		d.Store = &store.Local{}
+	}
+	if d.Jobs <= 0 {
+		d.Jobs = runtime.GOMAXPROCS(0)
+	}
+	return d
+}
+
+// inOrder runs do for the numbers 0 to n-1, jobs at a time, and passes what
+// each emits to out in the order of the numbers, as if one ran after the
+// other. What is emitted for a later number waits in a bounded queue for its
+// turn. An error of out ends everything and is returned, as is the context's.
+// emit reports whether to go on.
+func inOrder[T any](ctx context.Context, n, jobs int, do func(ctx context.Context, i int, emit func(T) bool), out func(T) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
+
+	const queue = 64
+	queues := make([]chan T, n)
+	for i := range queues {
+		queues[i] = make(chan T, queue)
+	}
+	// Numbers are taken in order, so the one whose turn it is always runs.
+	next := make(chan int)
+	workers.Go(func() {
+		defer close(next)
+		for i := range n {
+			select {
+			case next <- i:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for range min(jobs, n) {
+		workers.Go(func() {
+			for i := range next {
+				do(ctx, i, func(v T) bool {
+					select {
+					case queues[i] <- v:
+						return true
+					case <-ctx.Done():
+						return false
+					}
+				})
+				close(queues[i])
+			}
+		})
+	}
+	for _, q := range queues {
+		for {
+			var v T
+			var ok bool
+			select {
+			case v, ok = <-q:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if !ok {
+				break
+			}
+			if err := out(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
