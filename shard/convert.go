@@ -35,12 +35,9 @@ type Part struct {
 
 // Conversion says what was made.
 type Conversion struct {
-	Samples  int64                    // written
-	Filtered int64                    // left out by Keys
-	Skipped  map[string]int64         // members or samples of the inputs left out, by reason
-	Warnings map[format.Warning]int64 // faults of the inputs that were read over
-	Losses   []format.Loss            // the first parts of the inputs that were passed over
-	Lost     int64                    // how many parts were
+	Reading
+	Samples  int64 // written
+	Filtered int64 // left out by Keys
 	Outputs  []Written
 }
 
@@ -81,6 +78,7 @@ type conversion struct {
 	match  func(key []byte) bool
 	parts  []*part
 	mapper mapper
+	losses lossList
 	begun  bool  // whether a sample was written
 	number int64 // of the next sample of the inputs that is kept
 	result Conversion
@@ -102,8 +100,7 @@ func newConversion(ctx context.Context, names []string, out string, o *ConvertOp
 	}
 	c.o.Options = c.o.Options.orDefault()
 	c.mapper.Mapping = c.o.Mapping
-	c.result.Skipped = make(map[string]int64)
-	c.result.Warnings = make(map[format.Warning]int64)
+	c.losses = lossList{told: c.o.Read.OnLoss, to: &c.result.Reading}
 	var err error
 	if c.match, err = keyMatcher(c.o.Keys); err != nil {
 		return nil, err
@@ -184,7 +181,7 @@ func (c *conversion) once() error {
 // shard passes the samples of one input that are kept to each.
 func (c *conversion) shard(st store.Store, name string, each func(s *reader.Shard, sample *format.Sample) error) error {
 	read := c.o.Read
-	read.OnLoss = c.lost
+	read.OnLoss = c.losses.add
 	s, err := reader.OpenShard(c.ctx, st, name, &read)
 	if err != nil {
 		return err
@@ -202,24 +199,8 @@ func (c *conversion) shard(st store.Store, name string, each func(s *reader.Shar
 			return err
 		}
 	}
-	for reason, n := range s.Skipped() {
-		c.result.Skipped[reason] += n
-	}
-	for warning, n := range s.Warnings() {
-		c.result.Warnings[warning] += n
-	}
+	c.result.gather(s)
 	return nil
-}
-
-func (c *conversion) lost(l format.Loss) {
-	const most = 1000
-	c.result.Lost++
-	if len(c.result.Losses) < most {
-		c.result.Losses = append(c.result.Losses, l)
-	}
-	if c.o.Read.OnLoss != nil {
-		c.o.Read.OnLoss(l)
-	}
 }
 
 // keyWidth pads the numbers that stand in for keys, so that they sort.

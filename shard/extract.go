@@ -25,12 +25,10 @@ type ExtractOptions struct {
 
 // Extraction says what was extracted.
 type Extraction struct {
+	Reading
 	Samples int64
 	Files   int64
 	Bytes   int64
-	Skipped map[string]int64
-	Losses  []format.Loss
-	Lost    int64
 }
 
 // Extract writes the fields of samples as files into a folder, each under the
@@ -48,7 +46,8 @@ func Extract(ctx context.Context, names []string, folder string, o *ExtractOptio
 	if err != nil {
 		return nil, err
 	}
-	x := &extraction{o: d, folder: folder, match: match, result: Extraction{Skipped: make(map[string]int64)}}
+	x := &extraction{o: d, folder: folder, match: match}
+	x.losses = lossList{told: d.Read.OnLoss, to: &x.result.Reading}
 	x.convert.o.Options = d.Options
 	x.convert.mapper.Mapping = d.Mapping
 	if err := x.stage(); err != nil {
@@ -74,6 +73,7 @@ type extraction struct {
 	stageAt string     // the folder beside or in the folder where files wait
 	root    *os.Root   // of stageAt
 	files   []string   // written, with slashes, in order
+	losses  lossList
 	result  Extraction
 }
 
@@ -108,12 +108,7 @@ func (x *extraction) clean() {
 
 func (x *extraction) shard(ctx context.Context, name string) error {
 	read := x.o.Read
-	read.OnLoss = func(l format.Loss) {
-		x.result.Lost++
-		if len(x.result.Losses) < 1000 {
-			x.result.Losses = append(x.result.Losses, l)
-		}
-	}
+	read.OnLoss = x.losses.add
 	s, err := reader.OpenShard(ctx, x.o.Store, name, &read)
 	if err != nil {
 		return err
@@ -133,9 +128,7 @@ func (x *extraction) shard(ctx context.Context, name string) error {
 			return errEnough
 		}
 	}
-	for reason, n := range s.Skipped() {
-		x.result.Skipped[reason] += n
-	}
+	x.result.gather(s)
 	return nil
 }
 

@@ -45,16 +45,11 @@ type mapper struct {
 	Mapping
 	explicitKeys bool // see RecordLayout
 
-	out   format.Sample
-	taken map[string]bool
+	out format.Sample
 }
 
 func (m *mapper) start(s *format.Sample) {
 	m.out = format.Sample{Shard: s.Shard, Index: s.Index, Offset: s.Offset, Key: s.Key, Fields: m.out.Fields[:0]}
-	if m.taken == nil {
-		m.taken = make(map[string]bool)
-	}
-	clear(m.taken)
 }
 
 func (m *mapper) add(f format.Field) { m.out.Fields = append(m.out.Fields, f) }
@@ -148,9 +143,16 @@ func (m *mapper) fieldToTar(f format.Field, to string, renamed bool) error {
 	default:
 		f.Data, err = encodeValues(nil, feature)
 	}
-	f.Name, f.Kind = encodeField(f, m.taken), format.Bytes
+	if err != nil {
+		return err
+	}
+	f.Name, f.Kind = encodeField(f), format.Bytes
+	if other := m.out.Field(f.Name); other != nil {
+		return format.Errorf(format.ErrDuplicate, format.Nowhere,
+			"in a tar it would be named as another field of the sample, %s; fields are told apart without regard to case there", other.Name)
+	}
 	m.add(f)
-	return err
+	return nil
 }
 
 func digits(f tfexample.Feature) ([]byte, error) {
@@ -178,10 +180,23 @@ func (m *mapper) toRecord(s *format.Sample) (*format.Sample, error) {
 		key := []byte(decodeKey(string(s.Key)))
 		m.add(format.Field{Name: reader.KeyFeature, Data: key, Offset: format.Unknown})
 	}
-	return m.each(s, s.Fields, func(f format.Field, to string, renamed bool) error {
+	out, err := m.each(s, s.Fields, func(f format.Field, to string, renamed bool) error {
 		m.fieldToRecord(s, f, to, renamed)
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]bool, len(out.Fields))
+	for _, f := range out.Fields {
+		if names[f.Name] {
+			at := s.Location()
+			at.Field = f.Name
+			return nil, format.Errorf(format.ErrDuplicate, at, "two fields of the sample would be this feature")
+		}
+		names[f.Name] = true
+	}
+	return out, nil
 }
 
 func (m *mapper) fieldToRecord(s *format.Sample, f format.Field, to string, renamed bool) {
@@ -210,7 +225,7 @@ func (m *mapper) imageNet(s *format.Sample, f format.Field) bool {
 	case "jpg", "jpeg", "png", "webp", "gif", "bmp":
 		f.Name = imageFeature
 		m.add(f)
-		if s.Field(escapes{}.field(formatFeature, format.Bytes)) == nil {
+		if s.Field(fieldName(formatFeature, format.Bytes, false)) == nil {
 			name := strings.ToUpper(strings.Replace(pictureSuffix(f.Data), "jpg", "jpeg", 1))
 			m.add(format.Field{Name: formatFeature, Data: []byte(name), Offset: format.Unknown})
 		}

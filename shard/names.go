@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"shardtool/format"
+	"shardtool/reader"
 )
 
 // A TFRecord shard may use any bytes as keys and names of features. In the
@@ -19,13 +20,25 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '%', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// isEscape reports whether s begins with %XX, in upper case.
+// isEscape reports whether s begins with a %XX that appendEscape may have
+// written here, in upper case: others, such as %20, are what they are.
 func isEscape(s string) bool {
-	return len(s) >= 3 && s[0] == '%' && strings.IndexByte(hexDigits, s[1]) >= 0 && strings.IndexByte(hexDigits, s[2]) >= 0
+	if len(s) < 3 || s[0] != '%' {
+		return false
+	}
+	hi, lo := strings.IndexByte(hexDigits, s[1]), strings.IndexByte(hexDigits, s[2])
+	if hi < 0 || lo < 0 {
+		return false
+	}
+	c := byte(hi<<4 | lo)
+	return c < ' ' || c == 0x7f || strings.IndexByte("%./_", c) >= 0
 }
 
-// unescape replaces every %XX.
+// unescape replaces every %XX for which isEscape holds.
 func unescape(s string) string {
+	if s == "%" {
+		return ""
+	}
 	if !strings.Contains(s, "%") {
 		return s
 	}
@@ -44,47 +57,64 @@ func unescape(s string) string {
 // encodeKey returns a key that survives in the name of a tar member: read as
 // WebDataset reads names, it comes back whole.
 func encodeKey(key string) string {
-	b := make([]byte, 0, len(key)+8)
-	last := strings.LastIndexByte(key, '/') // what follows is the base name
-	for i := range len(key) {
-		c := key[i]
-		start := i == 0 || key[i-1] == '/' // of a folder's or the base name
-		rest := key[i:]
-		switch {
-		case c < ' ' || c == 0x7f, c == '%' && isEscape(rest),
-			c == '.' && i > last,                   // would end the key
-			c == '/' && (start || i == len(key)-1), // empty folder or base name
-			start && c == '.',                      // ".", "..", hidden, AppleDouble
-			start && strings.HasPrefix(rest, "__"): // members that are not samples
-			b = appendEscape(b, c)
-		default:
-			b = append(b, c)
-		}
+	name, changed := escapeKey(key, false)
+	if !changed && decodeKey(name) == key {
+		return name
 	}
-	return whole(b)
-}
-
-// whole keeps "%" free to stand for a name without bytes.
-func whole(b []byte) string {
-	switch string(b) {
-	case "":
-		return "%"
-	case "%":
-		return "%25"
-	}
-	return string(b)
+	name, _ = escapeKey(key, true)
+	return name
 }
 
 // decodeKey undoes encodeKey. A key that encodeKey would not have written is
 // returned as it is.
 func decodeKey(name string) string {
-	if name == "%" {
-		return ""
-	}
-	if key := unescape(name); encodeKey(key) == name {
+	key := unescape(name)
+	if key != name && encodeKey(key) == name {
 		return key
 	}
 	return name
+}
+
+// escapeKey escapes what has to be, and, if percent is set, what would pass
+// for an escape. It reports whether anything had to be.
+func escapeKey(key string, percent bool) (name string, changed bool) {
+	b := make([]byte, 0, len(key)+8)
+	last := -1 // the slash before the base name
+	for i := range len(key) {
+		if key[i] == '/' && i > 0 && key[i-1] != '/' && i < len(key)-1 {
+			last = i
+		}
+	}
+	for i := range len(key) {
+		c := key[i]
+		start := i == 0 || key[i-1] == '/' // of a folder's or the base name
+		switch {
+		case c < ' ' || c == 0x7f,
+			c == '.' && i > last,                      // would end the key
+			c == '/' && (start || i == len(key)-1),    // empty folder or base name
+			start && c == '.',                         // ".", "..", hidden, AppleDouble
+			start && strings.HasPrefix(key[i:], "__"): // members that are not samples
+			b, changed = appendEscape(b, c), true
+		case percent && isEscape(key[i:]):
+			b = appendEscape(b, c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return whole(b, &changed), changed
+}
+
+// whole keeps "%" free to stand for a name without bytes.
+func whole(b []byte, changed *bool) string {
+	switch string(b) {
+	case "":
+		*changed = true
+		return "%"
+	case "%":
+		*changed = true
+		return "%25"
+	}
+	return string(b)
 }
 
 // suffixes mark fields of a tar sample that hold something else than one byte
@@ -108,44 +138,47 @@ func splitSuffix(field string) (name string, kind format.Kind) {
 	return field, format.Bytes
 }
 
-// encodeField returns the name of the tar field for a feature. taken says
-// which names, in lower case, the sample has already: tar fields are told
-// apart without regard to case, features with it.
-func encodeField(f format.Field, taken map[string]bool) string {
+// encodeField returns the name of the tar field for a feature.
+func encodeField(f format.Field) string {
 	_, kind := splitSuffix(f.Name)
 	_, err := decodeValues(nil, kind, f.Data)
-	e := escapes{suffix: f.Kind == format.Bytes && kind != format.Bytes && err == nil}
-	field := e.field(f.Name, f.Kind)
-	if taken[strings.ToLower(field)] {
-		e.letters = true
-		field = e.field(f.Name, f.Kind)
+	// One byte string that would pass for a list of the kind its name ends in.
+	ambiguous := f.Kind == format.Bytes && kind != format.Bytes && err == nil
+	return fieldName(f.Name, f.Kind, ambiguous)
+}
+
+// fieldName does the work of encodeField; dot says to escape the dot of a
+// suffix.
+func fieldName(name string, kind format.Kind, dot bool) string {
+	stem, changed := escapeField(name, dot, false)
+	if !changed {
+		if n, k := decodeField(stem + suffixes[kind]); n == name && k == kind || dot {
+			return stem + suffixes[kind]
+		}
 	}
-	taken[strings.ToLower(field)] = true
-	return field
+	stem, _ = escapeField(name, dot, true)
+	return stem + suffixes[kind]
 }
 
-// escapes says what is escaped in the name of a field besides what always is.
-type escapes struct {
-	suffix  bool // the dot of a suffix: the data is one byte string, but would pass for a list of that kind
-	letters bool // by which "Label" and "label" become different names
-}
-
-func (e escapes) field(name string, kind format.Kind) string {
+// escapeField is to fields what escapeKey is to keys.
+func escapeField(name string, dot, percent bool) (stem string, changed bool) {
 	b := make([]byte, 0, len(name)+16)
 	plain, _ := splitSuffix(name)
 	for i := range len(name) {
 		c := name[i]
 		switch {
-		case c < ' ' || c == 0x7f || c == '/', c == '%' && isEscape(name[i:]),
-			i == 0 && strings.HasPrefix(name, "__"),
-			e.suffix && i == len(plain),
-			e.letters && 'A' <= c&^0x20 && c&^0x20 <= 'Z':
+		case c < ' ' || c == 0x7f || c == '/',
+			i == 0 && name == reader.KeyFeature, // what WebDataset calls the key
+			dot && i == len(plain),
+			c == '.' && i == len(name)-1: // would be no field to some
+			b, changed = appendEscape(b, c), true
+		case percent && isEscape(name[i:]):
 			b = appendEscape(b, c)
 		default:
 			b = append(b, c)
 		}
 	}
-	return whole(b) + suffixes[kind]
+	return whole(b, &changed), changed
 }
 
 // decodeField returns the name and kind of the feature for a tar field. A
@@ -154,13 +187,13 @@ func (e escapes) field(name string, kind format.Kind) string {
 func decodeField(field string) (string, format.Kind) {
 	stem, kind := splitSuffix(field)
 	name := unescape(stem)
-	if stem == "%" {
-		name = ""
-	}
-	for _, e := range []escapes{{}, {suffix: true}, {letters: true}, {true, true}} {
-		if e.field(name, kind) == field {
-			return name, kind
-		}
+	switch {
+	case name == stem:
+		return name, kind
+	case fieldName(name, kind, false) == field:
+		return name, kind
+	case kind == format.Bytes && fieldName(name, kind, true) == field:
+		return name, kind
 	}
 	return field, format.Bytes
 }

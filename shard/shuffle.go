@@ -134,7 +134,7 @@ func (c *conversion) spool(in *pass) error {
 		err = e
 	}
 	if damaged(err) && c.o.Read.OnError != format.Stop {
-		c.lost(format.Loss{Offset: format.Unknown, Records: format.Unknown, Err: err})
+		c.losses.add(format.Loss{Offset: format.Unknown, Records: format.Unknown, Err: err})
 		err = nil
 	}
 	return format.ReadError(err, format.Location{Shard: s.Name, Offset: format.Unknown, Record: format.Unknown})
