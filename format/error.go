@@ -36,8 +36,7 @@ var sentinels = []error{
 
 // Sentinel returns the sentinel that err wraps, or nil if it wraps none.
 func Sentinel(err error) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e := AsError(err); e != nil {
 		return e.Err
 	}
 	for _, s := range sentinels {
@@ -46,6 +45,13 @@ func Sentinel(err error) error {
 		}
 	}
 	return nil
+}
+
+// AsError returns the first *Error that err is or wraps, or nil.
+func AsError(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
 }
 
 // Class returns the word of the sentinel that err wraps, "" for nil, and "io"

@@ -15,6 +15,7 @@ import (
 // ListOptions says which samples are listed.
 type ListOptions struct {
 	Options
+	Index string   // an index that each shard has to fit; "": NAME.idx beside each, where there is one
 	Skip  int64    // leave out the first samples of all
 	Limit int64    // list no more than that many; 0: all
 	Keys  []string // list samples whose key matches one of these patterns; nil: all
@@ -68,6 +69,10 @@ func List(ctx context.Context, names []string, o *ListOptions, out func(*Listed)
 	}
 	skip, left := d.Skip, d.Limit
 	err = inOrder(ctx, len(names), d.Jobs, func(ctx context.Context, i int, emit func(item) bool) {
+		if err := checkSidecar(ctx, &d.Options, d.Index, names[i]); err != nil {
+			emit(item{err: err})
+			return
+		}
 		for sample, err := range samples(ctx, names[i], &d.Options) {
 			if err != nil {
 				emit(item{err: err})

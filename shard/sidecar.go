@@ -3,7 +3,71 @@ package shard
 import (
 	"context"
 
+	"shardtool/format"
+	"shardtool/format/index"
 	"shardtool/reader"
+	"shardtool/reader/store"
 )
 
-func checkSidecar(context.Context, *Options, string, *reader.Shard) error { return nil }
+// SidecarSuffix is added to the name of a shard for that of its index.
+const SidecarSuffix = ".idx"
+
+// CheckIndex holds an index against a shard. An index that does not fit is
+// ErrStale; one of a compressed shard or of a pipe, into which offsets do not
+// lead, is ErrUnsupported.
+func CheckIndex(ctx context.Context, name, indexName string, o *Options) error {
+	d := o.orDefault()
+	x, err := readIndex(ctx, d.Store, indexName, d.Read.Limits)
+	if err != nil {
+		return err
+	}
+	return withShard(ctx, name, &d, func(s index.Shard, f reader.Format) error {
+		if tar := x.Dialect != index.DALI; tar != (f == reader.Tar) {
+			return format.Errorf(format.ErrStale, pathLocation(name), "the index %s is of the dialect %s, and the shard is %s", indexName, x.Dialect, f)
+		}
+		return x.Check(ctx, s)
+	})
+}
+
+// checkSidecar holds a shard against the index named, or against the one beside
+// it if there is one and the name is "".
+func checkSidecar(ctx context.Context, o *Options, indexName, name string) error {
+	if indexName == "" {
+		if name == "-" {
+			return nil
+		}
+		indexName = name + SidecarSuffix
+		if _, err := store.Stat(ctx, o.Store, indexName); err != nil {
+			return nil
+		}
+	}
+	return CheckIndex(ctx, name, indexName, o)
+}
+
+func readIndex(ctx context.Context, st store.Store, name string, limits *format.Limits) (*index.Index, error) {
+	object, err := st.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer object.Close()
+	r, err := store.Stream(ctx, object, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return index.Read(r, &index.Options{Name: name, Limits: limits})
+}
+
+// withShard opens a shard for reading at offsets.
+func withShard(ctx context.Context, name string, o *Options, do func(index.Shard, reader.Format) error) error {
+	s, err := reader.OpenStream(ctx, o.Store, name, &o.Read)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ra, size, ok := s.ReaderAt(ctx)
+	if !ok {
+		return format.Errorf(format.ErrUnsupported, pathLocation(name), "an index is of offsets, and a shard that is compressed or a pipe cannot be read at offsets")
+	}
+	return do(index.Shard{Name: name, At: ra, Size: size}, s.Format)
+}

@@ -86,7 +86,7 @@ func (v *Verification) run(ctx context.Context, o *VerifyOptions) {
 	for _, err := range warned(s) {
 		faults.add(err)
 	}
-	if err := checkSidecar(ctx, &o.Options, o.Index, s); err != nil {
+	if err := checkSidecar(ctx, &o.Options, o.Index, v.Shard); err != nil {
 		faults.add(err)
 	}
 }

@@ -11,6 +11,9 @@ import (
 // verbs is the table of commands, in the order of the help. Each is in a file
 // of its own.
 var verbs = []func() *cli.Command{
+	inspectCommand,
+	catCommand,
+	verifyCommand,
 	indexCommand,
 	benchCommand,
 	completionCommand,

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"shardtool/format"
+	"shardtool/reader"
+	"shardtool/shard"
+)
+
+func catCommand() *cli.Command {
+	return verb{
+		Name:  "cat",
+		Args:  "IN...",
+		Usage: "list samples and their fields",
+		About: `Lists each sample: its number, offset, key, and the fields with their sizes; of
+features that are numbers, the first values. With --json each field has the
+SHA-256 of its data, too. --raw takes a TFRecord's records as they are.`,
+		Examples: []string{
+			"shardtool cat --limit 10 train-000000.tar",
+			"shardtool cat --keys 'n0144*' --field 'jpg;png,cls' --json train-{000..127}.tar",
+		},
+		Flags: [][]cli.Flag{inputFlagSet(), {
+			&cli.Int64Flag{Name: "skip", Usage: "leave out the first `N` samples of all"},
+			&cli.Int64Flag{Name: "limit", Aliases: []string{"n"}, Usage: "no more than `N` samples", DefaultText: "all"},
+			keysFlag(),
+			&cli.BoolFlag{Name: "raw", Usage: "records as they are, in one field named record", DisableDefaultText: true},
+		}},
+		Run: runCat,
+	}.command()
+}
+
+func keysFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "keys", Usage: "only samples whose key matches `PATTERN`; * stays within a folder, ** does not"}
+}
+
+type catRow struct {
+	Shard  string     `json:"shard"`
+	Index  int64      `json:"index"`
+	Offset int64      `json:"offset"`
+	Key    *[]byte    `json:"key"`
+	Fields []catField `json:"fields"`
+}
+
+type catField struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	Offset *int64 `json:"offset"`
+	SHA256 string `json:"sha256"`
+	Type   string `json:"type,omitempty"`
+	Count  *int   `json:"count,omitempty"`
+	Values *[]any `json:"values,omitempty"`
+}
+
+func runCat(c *call) error {
+	names, err := c.Paths()
+	if err != nil {
+		return err
+	}
+	o, flags, err := c.options()
+	if err != nil {
+		return err
+	}
+	if c.Int64("skip") < 0 || c.Int64("limit") < 0 {
+		return usageError("--skip and --limit count samples: 0 or more")
+	}
+	if c.Bool("raw") {
+		o.Read.Type = reader.Raw
+	}
+	err = shard.List(c.Context.Context, names, &shard.ListOptions{
+		Options: o,
+		Index:   flags.Index,
+		Skip:    c.Int64("skip"),
+		Limit:   c.Int64("limit"),
+		Keys:    c.StringSlice("keys"),
+		Hash:    c.JSON(),
+	}, func(s *shard.Listed) error {
+		if c.JSON() {
+			return c.Row(newCatRow(s))
+		}
+		return printSample(c, s)
+	})
+	return err
+}
+
+func newCatRow(s *shard.Listed) catRow {
+	row := catRow{Shard: s.Shard, Index: s.Index, Offset: s.Offset, Fields: make([]catField, len(s.Fields))}
+	if s.Key != nil {
+		row.Key = &s.Key
+	}
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		row.Fields[i] = catField{Name: f.Name, Bytes: f.Bytes, Offset: known(f.Offset), SHA256: hex.EncodeToString(f.SHA256[:])}
+		if f.Kind != format.Bytes {
+			row.Fields[i].Type, row.Fields[i].Values = f.Kind.String(), &f.Values
+			if f.Count > len(f.Values) {
+				row.Fields[i].Count = &f.Count
+			}
+		}
+	}
+	return row
+}
+
+func printSample(c *call, s *shard.Listed) error {
+	key := "-"
+	if s.Key != nil {
+		key = printable(s.Key)
+	}
+	fields := make([]string, len(s.Fields))
+	for i := range s.Fields {
+		fields[i] = fieldText(&s.Fields[i])
+	}
+	return c.Printf("%s\t%d\t%d\t%s\t%s\n", s.Shard, s.Index, s.Offset, key, strings.Join(fields, "  "))
+}
+
+// fieldText is name:bytes, or name=values of a feature that is not bytes.
+func fieldText(f *shard.ListedField) string {
+	name := printable([]byte(f.Name))
+	switch {
+	case f.Offset == format.Unknown && f.Kind == format.Bytes:
+		return name + ":absent"
+	case f.Kind == format.Bytes:
+		return fmt.Sprintf("%s:%d", name, f.Bytes)
+	case f.Kind == format.FeatureList || f.Kind == format.NoKind:
+		return fmt.Sprintf("%s:%s[%d]", name, f.Kind, f.Count)
+	}
+	const most = 4
+	var values []string
+	for i, v := range f.Values {
+		if i == most {
+			break
+		}
+		if b, ok := v.([]byte); ok {
+			values = append(values, fmt.Sprintf("%dB", len(b)))
+			continue
+		}
+		values = append(values, fmt.Sprint(v))
+	}
+	if f.Count > len(values) {
+		values = append(values, fmt.Sprintf("… %d in all", f.Count))
+	}
+	return name + "=[" + strings.Join(values, " ") + "]"
+}
+
+// printable keeps control characters of hostile names off the terminal.
+func printable(b []byte) string {
+	q := fmt.Sprintf("%q", b)
+	if plain := q[1 : len(q)-1]; plain == string(b) {
+		return plain
+	}
+	return q
+}

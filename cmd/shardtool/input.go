@@ -1,0 +1,96 @@
+package main
+
+import (
+	"shardtool/format"
+	"shardtool/reader"
+	"shardtool/reader/store"
+	"shardtool/shard"
+)
+
+// options returns what the input flags ask for, over the call's store.
+func (c *call) options() (shard.Options, inputFlags, error) {
+	f, err := readInputFlags(c.Context)
+	if err != nil {
+		return shard.Options{}, f, err
+	}
+	return shard.Options{
+		Store: c.Store,
+		Jobs:  f.Jobs,
+		Read: reader.Options{
+			Format:       word(f.Format, reader.AutoFormat, reader.Tar, reader.TFRecord),
+			Type:         word(f.Type, reader.AutoType, reader.Example, reader.Sequence, reader.Raw),
+			OnError:      f.OnError,
+			OnDuplicate:  f.OnDuplicate,
+			OnMissing:    word(f.OnMissing, reader.MissingError, reader.MissingSkip, reader.MissingFill),
+			KeyRaw:       f.KeyRaw,
+			LastDot:      f.LastDot,
+			Concatenated: f.Concatenated,
+			Fields:       f.Fields,
+		},
+	}, f, nil
+}
+
+// watched returns a store that shows on a bar how much of the named shards has
+// been read; end takes the bar off.
+func (c *call) watched(what string, names []string) (st store.Store, end func()) {
+	var total int64
+	for _, name := range names {
+		e, err := store.Stat(c.Context.Context, c.Store, name)
+		if err != nil || e.Size == format.Unknown {
+			total = format.Unknown
+			break
+		}
+		total += e.Size
+	}
+	bar := c.Progress(what, total)
+	if bar == nil {
+		return c.Store, func() {}
+	}
+	return store.Meter(c.Store, func(n int) { bar.Add(int64(n)) }), bar.End
+}
+
+// faultRow is an error in the output of verify and inspect.
+type faultRow struct {
+	Class   string  `json:"class"`
+	Offset  *int64  `json:"offset"`
+	Record  *int64  `json:"record"`
+	Key     *string `json:"key"`
+	Message string  `json:"message"`
+}
+
+func faultRows(errs []error) []faultRow {
+	rows := make([]faultRow, len(errs))
+	for i, err := range errs {
+		rows[i] = newFaultRow(err)
+	}
+	return rows
+}
+
+func newFaultRow(err error) faultRow {
+	row := faultRow{Class: format.Class(err), Message: err.Error()}
+	if e := format.AsError(err); e != nil {
+		row.Offset, row.Record = known(e.Offset), known(e.Record)
+		if e.Key != "" {
+			row.Key = &e.Key
+		}
+	}
+	return row
+}
+
+// known returns nil for format.Unknown, which is null in JSON.
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// formatWord returns nil, which is null in JSON, where the format was not found
+// out.
+func formatWord(f reader.Format) *string {
+	if f == reader.AutoFormat {
+		return nil
+	}
+	s := f.String()
+	return &s
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"shardtool/reader"
+	"shardtool/shard"
+)
+
+func inspectCommand() *cli.Command {
+	return verb{
+		Name:  "inspect",
+		Args:  "IN...",
+		Usage: "say what shards are and hold",
+		About: `Says the format, the compression, how many samples there are, their fields with
+types and sizes, the first keys, and what faults were seen on the way.`,
+		Examples: []string{
+			"shardtool inspect train-000000.tar",
+			"shardtool inspect --limit 1000 --json train-*.tfrecord",
+		},
+		Flags: [][]cli.Flag{inputFlagSet(), {
+			&cli.Int64Flag{Name: "limit", Aliases: []string{"n"}, Usage: "look at no more than `N` samples of a shard", DefaultText: "all"},
+		}},
+		Run: runInspect,
+	}.command()
+}
+
+type inspectRow struct {
+	Shard       string           `json:"shard"`
+	Format      *string          `json:"format"`
+	Type        *string          `json:"type"`
+	Compression string           `json:"compression"`
+	Bytes       *int64           `json:"bytes"`
+	Samples     int64            `json:"samples"`
+	Whole       bool             `json:"whole"`
+	Fields      []inspectField   `json:"fields"`
+	Keys        []string         `json:"keys"`
+	Skipped     map[string]int64 `json:"skipped"`
+	Errors      []faultRow       `json:"errors"`
+	ErrorsTotal int64            `json:"errors_total"`
+}
+
+type inspectField struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Samples  int64  `json:"samples"`
+	Bytes    int64  `json:"bytes"`
+	MinBytes int64  `json:"min_bytes"`
+	MaxBytes int64  `json:"max_bytes"`
+	Mixed    bool   `json:"mixed"`
+}
+
+func runInspect(c *call) error {
+	names, err := c.Paths()
+	if err != nil {
+		return err
+	}
+	o, _, err := c.options()
+	if err != nil {
+		return err
+	}
+	if c.Int64("limit") < 0 {
+		return usageError("--limit %d: 0 or more", c.Int64("limit"))
+	}
+	var end func()
+	o.Store, end = c.watched("inspect", names)
+	defer end()
+	return shard.Inspect(c.Context.Context, names, &shard.InspectOptions{Options: o, Limit: c.Int64("limit")}, func(in *shard.Inspection) error {
+		for _, err := range in.Errors {
+			c.Mark(err)
+		}
+		if c.JSON() {
+			return c.Row(newInspectRow(in))
+		}
+		return c.Printf("%s", inspectText(in))
+	})
+}
+
+func newInspectRow(in *shard.Inspection) inspectRow {
+	row := inspectRow{
+		Shard: in.Shard, Format: formatWord(in.Format), Type: typeWord(in.Type), Compression: in.Compression.String(),
+		Bytes: known(in.Size), Samples: in.Samples, Whole: in.Whole, Keys: in.Keys, Skipped: in.Skipped,
+		Errors: faultRows(in.Errors), ErrorsTotal: in.ErrorsTotal,
+	}
+	for _, f := range in.Fields {
+		row.Fields = append(row.Fields, inspectField{f.Name, f.Kind.String(), f.Samples, f.Bytes, f.MinBytes, f.MaxBytes, f.Mixed})
+	}
+	return row
+}
+
+func typeWord(t reader.Type) *string {
+	if t == reader.AutoType {
+		return nil
+	}
+	s := t.String()
+	return &s
+}
+
+func inspectText(in *shard.Inspection) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", in.Shard)
+	if in.Format != reader.AutoFormat {
+		what := in.Format.String()
+		if t := typeWord(in.Type); t != nil {
+			what += " of " + *t + " records"
+		}
+		if k := in.Compression.String(); k != "none" {
+			what += ", " + k
+		}
+		fmt.Fprintf(&b, "  format   %s\n", what)
+		if in.Size >= 0 {
+			fmt.Fprintf(&b, "  bytes    %d\n", in.Size)
+		}
+		more := ""
+		if !in.Whole {
+			more = " looked at; there may be more"
+		}
+		fmt.Fprintf(&b, "  samples  %d%s%s\n", in.Samples, more, skippedText(in.Skipped))
+		for i, key := range in.Keys {
+			in.Keys[i] = printable([]byte(key))
+		}
+		if len(in.Keys) > 0 {
+			fmt.Fprintf(&b, "  keys     %s\n", strings.Join(in.Keys, ", "))
+		}
+	}
+	writeFields(&b, in)
+	if in.ErrorsTotal > 0 {
+		fmt.Fprintf(&b, "  faults   %d\n", in.ErrorsTotal)
+		for _, err := range in.Errors {
+			fmt.Fprintf(&b, "    %v\n", err)
+		}
+	}
+	return b.String()
+}
+
+func writeFields(b *strings.Builder, in *shard.Inspection) {
+	if len(in.Fields) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\tsamples\tmin\tmean\tmax\tbytes\ttype\t  field\n")
+	for _, f := range in.Fields {
+		kind := f.Kind.String()
+		if f.Mixed {
+			kind += ", mixed"
+		}
+		fmt.Fprintf(w, "\t%d\t%d\t%d\t%d\t%d\t%s\t  %s\n", f.Samples, f.MinBytes, f.Bytes/max(f.Samples, 1), f.MaxBytes, f.Bytes, kind, printable([]byte(f.Name)))
+	}
+	w.Flush()
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"shardtool/shard"
+)
+
+func verifyCommand() *cli.Command {
+	return verb{
+		Name:  "verify",
+		Args:  "IN...",
+		Usage: "read shards from end to end and report all of their faults",
+		About: `Checks every checksum, length and header, the grouping of samples, the end of
+compressed streams, and the index beside a shard, if there is one. It goes on
+after a fault and reports them all. What a reader would only warn of, such as a
+missing end marker, is a fault here.`,
+		Examples: []string{
+			"shardtool verify train-{000..127}.tar",
+			"shardtool verify --json --max-errors 10 train-*.tfrecord",
+		},
+		Flags: [][]cli.Flag{inputFlagSet(), {
+			&cli.IntFlag{Name: "max-errors", Usage: "report no more than `N` faults of a shard", Value: 100},
+		}},
+		Run: runVerify,
+	}.command()
+}
+
+type verifyRow struct {
+	Shard       string           `json:"shard"`
+	Format      *string          `json:"format"`
+	Compression string           `json:"compression"`
+	Bytes       int64            `json:"bytes"`
+	Records     int64            `json:"records"`
+	Samples     int64            `json:"samples"`
+	Skipped     map[string]int64 `json:"skipped"`
+	Errors      []faultRow       `json:"errors"`
+	ErrorsTotal int64            `json:"errors_total"`
+	OK          bool             `json:"ok"`
+}
+
+func runVerify(c *call) error {
+	names, err := c.Paths()
+	if err != nil {
+		return err
+	}
+	o, flags, err := c.options()
+	if err != nil {
+		return err
+	}
+	if c.Int("max-errors") < 1 {
+		return usageError("--max-errors %d: at least 1", c.Int("max-errors"))
+	}
+	var end func()
+	o.Store, end = c.watched("verify", names)
+	defer end()
+	good := 0
+	err = shard.Verify(c.Context.Context, names, &shard.VerifyOptions{
+		Options: o, Index: flags.Index, MaxErrors: c.Int("max-errors"),
+	}, func(v *shard.Verification) error {
+		for _, err := range v.Errors {
+			c.Mark(err)
+		}
+		if v.OK() {
+			good++
+		}
+		if c.JSON() {
+			return c.Row(verifyRow{
+				Shard: v.Shard, Format: formatWord(v.Format), Compression: v.Compression.String(), Bytes: v.Bytes,
+				Records: v.Records, Samples: v.Samples, Skipped: v.Skipped,
+				Errors: faultRows(v.Errors), ErrorsTotal: v.ErrorsTotal, OK: v.OK(),
+			})
+		}
+		return printVerification(c, v)
+	})
+	end()
+	if err == nil && !c.JSON() && len(names) > 1 {
+		err = c.Printf("%d of %d shards are sound\n", good, len(names))
+	}
+	return err
+}
+
+func printVerification(c *call, v *shard.Verification) error {
+	if v.OK() {
+		return c.Printf("%s: ok: %s, %d samples%s\n", v.Shard, kindOf(v), v.Samples, skippedText(v.Skipped))
+	}
+	if err := c.Printf("%s: %d %s, %d samples are sound%s\n", v.Shard, v.ErrorsTotal, plural(v.ErrorsTotal, "fault"), v.Samples, skippedText(v.Skipped)); err != nil {
+		return err
+	}
+	for _, err := range v.Errors {
+		if err := c.Printf("    %v\n", err); err != nil {
+			return err
+		}
+	}
+	if more := v.ErrorsTotal - int64(len(v.Errors)); more > 0 {
+		return c.Printf("    and %d more\n", more)
+	}
+	return nil
+}
+
+func kindOf(v *shard.Verification) string {
+	if k := v.Compression.String(); k != "none" {
+		return v.Format.String() + " in " + k
+	}
+	return v.Format.String()
+}
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+// skippedText says what was left out, by reason.
+func skippedText(skipped map[string]int64) string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		parts = append(parts, fmt.Sprintf("%d %s", skipped[reason], reason))
+	}
+	if parts == nil {
+		return ""
+	}
+	return "; left out: " + strings.Join(parts, ", ")
+}

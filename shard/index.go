@@ -1,0 +1,187 @@
+package shard
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"shardtool/format"
+	"shardtool/format/index"
+	"shardtool/format/tarshard"
+	"shardtool/reader"
+	"shardtool/reader/store"
+)
+
+// IndexOptions says what indexes are written.
+type IndexOptions struct {
+	Options
+	Dialect *index.Dialect // nil: DALI for TFRecord, WDS for tar
+	Output  string         // name of the index of a single shard; "": that of the shard with SidecarSuffix
+	Force   bool           // replace existing files
+}
+
+// Indexed describes an index that was written.
+type Indexed struct {
+	Shard   string
+	Name    string // of the index
+	Dialect index.Dialect
+	Samples int64
+}
+
+// Index writes an index for each shard and passes what it wrote to out, in the
+// order of names. The indexes appear together when all are complete. A faulty
+// shard has none: the error says what is wrong with it.
+func Index(ctx context.Context, names []string, o *IndexOptions) ([]Indexed, error) {
+	var d IndexOptions
+	if o != nil {
+		d = *o
+	}
+	d.Options = d.Options.orDefault()
+	if d.Output != "" && len(names) != 1 {
+		return nil, format.Errorf(format.ErrUsage, pathLocation(d.Output), "one index is of one shard, and there are %d", len(names))
+	}
+	sink := NewSink(ctx, &SinkOptions{Store: d.Store, Force: d.Force})
+	defer sink.Abort()
+	type item struct {
+		done Indexed
+		err  error
+	}
+	var all []Indexed
+	err := inOrder(ctx, len(names), d.Jobs, func(ctx context.Context, i int, emit func(item) bool) {
+		done, err := d.one(ctx, sink, names[i])
+		emit(item{done, err})
+	}, func(it item) error {
+		all = append(all, it.done)
+		return it.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, sink.Commit()
+}
+
+func (o *IndexOptions) one(ctx context.Context, sink *Sink, name string) (Indexed, error) {
+	done := Indexed{Shard: name, Name: o.Output}
+	if done.Name == "" {
+		done.Name = name + SidecarSuffix
+	}
+	err := withShard(ctx, name, &o.Options, func(s index.Shard, f reader.Format) error {
+		x, err := buildIndex(s, f, &o.Read)
+		if err != nil {
+			return err
+		}
+		done.Dialect, done.Samples = x.Dialect, int64(x.Len())
+		if o.Dialect != nil {
+			done.Dialect = *o.Dialect
+		}
+		out, err := sink.CreateLast(done.Name, 0)
+		if err != nil {
+			return err
+		}
+		if err := x.Write(out, done.Dialect); err != nil {
+			return format.ReadError(err, pathLocation(name))
+		}
+		return out.Close()
+	})
+	return done, err
+}
+
+func buildIndex(s index.Shard, f reader.Format, o *reader.Options) (*index.Index, error) {
+	if f == reader.TFRecord {
+		return index.OfTFRecord(s, o.Limits)
+	}
+	return index.OfTar(s, &tarshard.Options{Limits: o.Limits, KeyRaw: o.KeyRaw, LastDot: o.LastDot, Concatenated: o.Concatenated})
+}
+
+// IndexDataset writes a wids index of all shards under the name out: where each
+// is, relative to the index where it can be, how many samples and bytes it has,
+// and the MD5 of its bytes.
+func IndexDataset(ctx context.Context, names []string, out string, o *IndexOptions) (*index.Dataset, error) {
+	var d IndexOptions
+	if o != nil {
+		d = *o
+	}
+	d.Options = d.Options.orDefault()
+	type item struct {
+		shard index.DatasetShard
+		err   error
+	}
+	set := &index.Dataset{}
+	err := inOrder(ctx, len(names), d.Jobs, func(ctx context.Context, i int, emit func(item) bool) {
+		s, err := d.count(ctx, names[i])
+		s.URL = relative(names[i], out)
+		emit(item{s, err})
+	}, func(it item) error {
+		set.Shards = append(set.Shards, it.shard)
+		return it.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	sink := NewSink(ctx, &SinkOptions{Store: d.Store, Force: d.Force})
+	defer sink.Abort()
+	w, err := sink.CreateLast(out, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := set.Write(w); err != nil {
+		return nil, err
+	}
+	return set, sink.Commit()
+}
+
+// relative names a shard as seen from the folder of its index.
+func relative(name, out string) string {
+	if dir := path.Dir(out); dir != "." {
+		if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
+			return rest
+		}
+	}
+	return name
+}
+
+// count reads a shard to its end.
+func (o *IndexOptions) count(ctx context.Context, name string) (index.DatasetShard, error) {
+	s := index.DatasetShard{Size: format.Unknown}
+	read := o.Read
+	read.HeadersOnly, read.Type = true, reader.Raw
+	in, err := reader.OpenShard(ctx, o.Store, name, &read)
+	if err != nil {
+		return s, err
+	}
+	defer in.Close()
+	s.Size = in.Size()
+	for {
+		_, err := in.Next()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return s, err
+		}
+		s.Samples++
+	}
+	if s.Size == format.Unknown {
+		s.Size = in.BytesRead()
+		return s, nil // a pipe is read once
+	}
+	s.MD5, err = md5Of(ctx, o.Store, name)
+	return s, err
+}
+
+func md5Of(ctx context.Context, st store.Store, name string) (string, error) {
+	object, err := st.Open(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	r, err := store.Stream(ctx, object, 0)
+	if err != nil {
+		return "", errors.Join(err, object.Close())
+	}
+	sum := md5.New()
+	_, err = io.CopyBuffer(struct{ io.Writer }{sum}, r, make([]byte, 1<<20))
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, r.Close(), object.Close())
+}
