@@ -201,12 +201,13 @@ func nameEnd(s, ext string) int {
 	return -1
 }
 
-// isNameOf reports whether a member of that name has that field: what follows
-// the first dot of the last path element.
+// isNameOf reports whether a member of that name has that field for wds2idx:
+// what follows the first dot of the last path element, or all of an element
+// that has none.
 func isNameOf(name, ext string) bool {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	key, field, found := strings.Cut(base, ".")
-	return found && key != "" && field == ext
+	return found && key != "" && field == ext || !found && base == ext
 }
 
 func (x *Index) appendWDS(dst []byte, i int, names bool) []byte {
