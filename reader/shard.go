@@ -141,5 +141,12 @@ func (s *Shard) Warnings() map[format.Warning]int64 {
 	return w
 }
 
+// KeyCheckStopped reports whether a tar shard had more keys than Limits.Keys
+// allows to remember, so that one that came back later may have gone unnoticed.
+func (s *Shard) KeyCheckStopped() bool {
+	t, ok := s.source.(interface{ KeyCheckStopped() bool })
+	return ok && t.KeyCheckStopped()
+}
+
 // Close releases the shard. Samples that it lent must not be used any more.
 func (s *Shard) Close() error { return s.stream.Close() }

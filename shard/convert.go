@@ -235,6 +235,7 @@ func (c *conversion) put(from *input, s *format.Sample, p *part) error {
 		c.mapper.explicitKeys = layout.ExplicitKeys
 		for _, p := range c.parts {
 			p.w.SetLayout(layout)
+			p.w.o.LastDot = c.o.Read.LastDot && from.format == reader.Tar
 		}
 	case have.Type != layout.Type:
 		return format.Errorf(format.ErrUsage, s.Location(), "its records are of type %s, those before it of type %s: convert them apart, or choose one type", layout.Type, have.Type)

@@ -98,7 +98,7 @@ func (in *Inspection) run(ctx context.Context, o *InspectOptions) {
 	}
 	in.Type, in.Fields, in.Skipped = s.Type(), fields.stats, s.Skipped()
 	if in.Whole {
-		for _, err := range warned(s) {
+		for _, err := range warned(s, &o.Read) {
 			faults.add(err)
 		}
 	}

@@ -114,8 +114,16 @@ func (m *mapper) toTar(s *format.Sample) (*format.Sample, error) {
 	if startsWithKey(s) && !m.explicitKeys {
 		fields = fields[1:] // the key says it
 	}
-	return m.each(s, fields, m.fieldToTar)
+	out, err := m.each(s, fields, m.fieldToTar)
+	if err == nil && len(out.Fields) == 0 {
+		m.add(format.Field{Name: noFields, Data: []byte{}, Offset: format.Unknown})
+	}
+	return out, err
 }
+
+// noFields is the one field in a tar of a record that has none, which would
+// vanish there otherwise.
+const noFields = "%none"
 
 // startsWithKey reports whether the first field of a record's sample is its
 // key.
@@ -180,7 +188,11 @@ func (m *mapper) toRecord(s *format.Sample) (*format.Sample, error) {
 		key := []byte(decodeKey(string(s.Key)))
 		m.add(format.Field{Name: reader.KeyFeature, Data: key, Offset: format.Unknown})
 	}
-	out, err := m.each(s, s.Fields, func(f format.Field, to string, renamed bool) error {
+	fields := s.Fields
+	if len(fields) == 1 && fields[0].Name == noFields && len(fields[0].Data) == 0 {
+		fields = nil
+	}
+	out, err := m.each(s, fields, func(f format.Field, to string, renamed bool) error {
 		m.fieldToRecord(s, f, to, renamed)
 		return nil
 	})

@@ -151,7 +151,7 @@ func encodeField(f format.Field) string {
 // suffix.
 func fieldName(name string, kind format.Kind, dot bool) string {
 	stem, changed := escapeField(name, dot, false)
-	if !changed {
+	if !changed && name != noFields {
 		if n, k := decodeField(stem + suffixes[kind]); n == name && k == kind || dot {
 			return stem + suffixes[kind]
 		}
@@ -172,7 +172,7 @@ func escapeField(name string, dot, percent bool) (stem string, changed bool) {
 			dot && i == len(plain),
 			c == '.' && i == len(name)-1: // would be no field to some
 			b, changed = appendEscape(b, c), true
-		case percent && isEscape(name[i:]):
+		case percent && (isEscape(name[i:]) || name == noFields && i == 0):
 			b = appendEscape(b, c)
 		default:
 			b = append(b, c)

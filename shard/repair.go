@@ -64,7 +64,7 @@ func Repair(ctx context.Context, in, out string, o *RepairOptions) (*Conversion,
 }
 
 func (o *RepairOptions) output(s *reader.Shard, out string) *OutputOptions {
-	w := &OutputOptions{Format: s.Format(), Compress: o.Compress, Layout: RecordLayout{Type: reader.Raw}}
+	w := &OutputOptions{Format: s.Format(), Compress: o.Compress, Layout: RecordLayout{Type: reader.Raw}, LastDot: o.Read.LastDot}
 	if k := s.Compression(); w.Compress == nil && CompressionOf(out) == compress.None {
 		w.Compress = &k
 	}

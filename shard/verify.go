@@ -25,8 +25,11 @@ type Verification struct {
 	Records     int64            // records or members that are sound
 	Samples     int64            // samples that a reader delivers
 	Skipped     map[string]int64 // members or records left out for what they are, by reason
-	Errors      []error          // faults in the order found, at most MaxErrors
-	ErrorsTotal int64            // faults found
+	// KeyCheckStopped: the shard has more keys than Limits.Keys allows to
+	// remember, so that one that comes back late may have gone unnoticed.
+	KeyCheckStopped bool
+	Errors          []error // faults in the order found, at most MaxErrors
+	ErrorsTotal     int64   // faults found
 }
 
 // OK reports whether no fault was found.
@@ -83,7 +86,8 @@ func (v *Verification) run(ctx context.Context, o *VerifyOptions) {
 	if v.Bytes = s.Size(); v.Bytes == format.Unknown {
 		v.Bytes = s.BytesRead()
 	}
-	for _, err := range warned(s) {
+	v.KeyCheckStopped = s.KeyCheckStopped()
+	for _, err := range warned(s, &o.Read) {
 		faults.add(err)
 	}
 	if err := checkSidecar(ctx, &o.Options, o.Index, v.Shard); err != nil {
@@ -91,17 +95,18 @@ func (v *Verification) run(ctx context.Context, o *VerifyOptions) {
 	}
 }
 
-// warned returns as errors what a lenient read only counts.
-func warned(s *reader.Shard) []error {
+// warned returns as errors what a lenient read only counts, unless o asked for
+// it.
+func warned(s *reader.Shard, o *reader.Options) []error {
 	at := format.Location{Shard: s.Name(), Offset: s.End(), Record: format.Unknown}
 	var errs []error
 	for w, n := range s.Warnings() {
-		switch w {
-		case format.NoEndMarker:
+		switch {
+		case w == format.NoEndMarker:
 			errs = append(errs, format.Errorf(format.ErrTruncated, at, "the end marker is missing: the stream ends after %d bytes", s.End()))
-		case format.TrailingGarbage:
+		case w == format.TrailingGarbage:
 			errs = append(errs, format.Errorf(format.ErrCorrupt, at, "bytes follow the end that belong to nothing"))
-		case format.Concatenated:
+		case w == format.Concatenated && !o.Concatenated:
 			errs = append(errs, format.Errorf(format.ErrCorrupt, at, "another archive follows the end marker (%d in all): most readers stop before it", n))
 		}
 	}
@@ -124,7 +129,10 @@ func (f *faultList) add(err error) {
 	}
 	f.last = err
 	f.total++
-	if len(f.kept) < f.most {
+	switch class := format.Sentinel(err); {
+	case len(f.kept) < f.most:
 		f.kept = append(f.kept, err)
+	case class == nil, class == format.ErrIO, class == format.ErrDenied, class == format.ErrNotFound:
+		f.kept[f.most-1] = err // that the shard could not be read is worse than any fault in it
 	}
 }

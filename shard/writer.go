@@ -21,6 +21,7 @@ type OutputOptions struct {
 	Count    int64          // begin another shard after so many samples; 0: no bound
 	Size     int64          // begin another shard before it would grow over so many bytes, before compression; 0: no bound
 	Layout   RecordLayout   // of what is written; see RecordLayout
+	LastDot  bool           // keys of a tar end at the last dot of a base name, as they do for a reader that is told so
 }
 
 // RecordLayout says what the records of a TFRecord shard hold. A tar shard
@@ -169,7 +170,7 @@ func (w *Writer) begin() error {
 	}
 	w.out, w.samples = out, 0
 	if w.format == reader.Tar {
-		w.enc = newTarEncoder(out, w.o.Layout)
+		w.enc = tarEncoder{tarshard.NewWriter(out, &tarshard.WriterOptions{GlobalRecords: w.o.Layout.records(), LastDot: w.o.LastDot})}
 	} else {
 		w.enc = newRecordEncoder(out, w.o.Layout)
 	}
@@ -207,11 +208,13 @@ type encoder interface {
 
 type tarEncoder struct{ w *tarshard.Writer }
 
-func newTarEncoder(out *Output, l RecordLayout) tarEncoder {
-	return tarEncoder{tarshard.NewWriter(out, &tarshard.WriterOptions{GlobalRecords: l.records()})}
+func (e tarEncoder) write(s *format.Sample) error {
+	if len(s.Fields) == 0 {
+		return format.Errorf(format.ErrUsage, s.Location(), "a sample without fields cannot be in a tar")
+	}
+	return e.w.WriteSample(s)
 }
 
-func (e tarEncoder) write(s *format.Sample) error { return e.w.WriteSample(s) }
 func (e tarEncoder) grown(s *format.Sample) int64 { return e.w.Offset() + tarshard.SampleSize(s) }
 func (e tarEncoder) close() error                 { return e.w.Close() }
 
