@@ -29,9 +29,9 @@ func newTarSource(ctx context.Context, in *Stream, o *Options) source {
 	opts := tarOptions(in.Name, ra, o)
 	switch {
 	case o.HeadersOnly && seekable:
-		return &tarHeaders{Scanner: tarshard.NewScannerAt(ra, size, opts), name: in.Name}
+		return &tarHeaders{Scanner: tarshard.NewScannerAt(ra, size, opts), name: in.Name, fields: o.Fields}
 	case o.HeadersOnly:
-		return &tarHeaders{Scanner: tarshard.NewScanner(in, opts), name: in.Name}
+		return &tarHeaders{Scanner: tarshard.NewScanner(in, opts), name: in.Name, fields: o.Fields}
 	default:
 		return tarSource{tarshard.NewReader(in, opts)}
 	}
@@ -50,6 +50,7 @@ func (s tarSource) end() int64                         { return s.End() }
 type tarHeaders struct {
 	*tarshard.Scanner
 	name   string
+	fields []string // that were asked for
 	sample format.Sample
 }
 
@@ -61,7 +62,11 @@ func (s *tarHeaders) next() (*format.Sample, error) {
 	s.sample = format.Sample{Shard: s.name, Index: e.Index, Offset: e.Offset, Key: e.Key, Fields: s.sample.Fields[:0]}
 	for i := range e.Members {
 		m := &e.Members[i]
-		s.sample.Fields = append(s.sample.Fields, format.Field{Name: m.Field, Length: m.Size, Offset: m.Data})
+		f := format.Field{Name: m.Field, Length: m.Size, Offset: m.Data}
+		if f.Offset == format.Unknown && i < len(s.fields) { // MissingFill stands in for it
+			f.Name = s.fields[i]
+		}
+		s.sample.Fields = append(s.sample.Fields, f)
 	}
 	return &s.sample, nil
 }
