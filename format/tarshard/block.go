@@ -106,3 +106,20 @@ func (b *block) plausible() bool {
 	}
 	return true
 }
+
+// extends reports whether a block, which may be damaged, looks like an
+// extension header: by its type, or by the names that they have.
+func (b *block) extends() bool {
+	switch b[156] {
+	case 'x', 'X', 'L', 'K':
+		return true
+	}
+	return string(b[:5]) == "././@"
+}
+
+// short reports whether the name in a header may stand for another one in an
+// extension header, which writers do where it is too long or not ASCII.
+func (b *block) short() bool {
+	name := b.name()
+	return len(name) >= 100 || len(b.ustarPrefix()) > 0 || !isPlain(name) || bytes.IndexByte(name, '?') >= 0
+}

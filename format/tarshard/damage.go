@@ -232,15 +232,17 @@ func (g *grouper) passOver(err error, intact bool, judged verdict) (done bool, _
 // rescan searches for the next header.
 func (g *grouper) rescan() error {
 	d := &g.damage
-	d.headless = g.w.headless
 	if g.w.resync() {
-		d.suspect = true
+		d.headless, d.suspect = g.w.headless, true
 		return nil
+	}
+	if format.Sentinel(d.err) == format.ErrWrongFormat {
+		return d.err // not one header in it
 	}
 	if !g.w.win.damaged() {
 		return format.ReadError(g.w.win.err, g.w.at(g.w.win.off))
 	}
-	g.flush(g.w.win.off)
+	g.flush(g.w.lastByte())
 	return io.EOF
 }
 
@@ -285,10 +287,15 @@ func (d *damage) drop() {
 	}
 }
 
+// nothing is an empty payload; nil stands for a field that is missing.
+var nothing = []byte{}
+
 // payload returns the bytes of a part, lent.
 func (g *grouper) payload(c *group, p *part) []byte {
 	n := int(p.size)
 	switch {
+	case n == 0:
+		return nothing
 	case c == &g.damage.held:
 		return c.own[p.pos : p.pos+n : p.pos+n]
 	case p.linked:
@@ -301,6 +308,7 @@ func (g *grouper) payload(c *group, p *part) []byte {
 func (g *grouper) atEnd() (done bool, err error) {
 	end := min(g.w.m.End(), g.w.win.off)
 	if g.open && !g.w.marked {
+		g.damage.drop() // the last sample may be half, and does not show what is whole
 		if err := g.unended(end); err != nil {
 			return false, err
 		}

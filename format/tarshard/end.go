@@ -71,26 +71,41 @@ func (w *Walker) atEnd() error {
 
 // resync passes over blocks until one is a header again, and reports whether
 // there was one, before which it leaves the walker, or the stream has ended.
+// Payloads are searched, too: where damage hits a member that is an archive
+// itself, members of that archive may be taken for the shard's.
+//
+// If the header that it finds lacks an extension header, its name and size are
+// not to be believed: it sets headless if the fault took one, or if the header
+// is none itself, in an archive that has them or with a name that may be cut.
 func (w *Walker) resync() bool {
 	w.left, w.pad, w.cutPad = 0, 0, false
 	w.local.reset()
-	zeros := 0
-	for {
+	for w.zeros = 0; ; {
 		raw := w.win.peek(blockSize)
 		if len(raw) < blockSize {
 			w.win.advance(len(raw))
-			w.marked = zeros >= 2
+			w.marked = w.zeros >= 2
 			return false
 		}
 		b := (*block)(raw)
 		switch {
 		case b.zero():
-			zeros++
+			w.zeros++
 		case b.plausible():
+			w.headless = w.headless || !b.extends() && (w.extends || b.short())
 			return true
 		default:
-			zeros = 0
+			w.zeros = 0
 		}
 		w.win.advance(blockSize)
 	}
+}
+
+// lastByte returns the offset behind what resync passed over at the end of the
+// stream, without the end marker.
+func (w *Walker) lastByte() int64 {
+	if w.zeros < 2 {
+		return w.win.off
+	}
+	return w.win.off&^(blockSize-1) - w.zeros*blockSize
 }

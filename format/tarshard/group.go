@@ -170,7 +170,11 @@ func (g *grouper) member(m *Member) (done bool, err error) {
 	}
 	g.link = nil
 	if why == hardlink || why == symlink {
-		if g.link = g.links.follow(g, m); g.link != nil {
+		if g.link, err = g.links.follow(g, m); err != nil {
+			g.err = err
+			return false, err
+		}
+		if g.link != nil {
 			why = kept
 		}
 	}

@@ -30,35 +30,41 @@ const entryBytes = 128
 // mostLinks is how long a chain of links may be.
 const mostLinks = 16
 
-// follow returns the file that a link leads to, or nil.
-func (t *linkTable) follow(g *grouper, m *Member) *target {
+// follow returns the file that a link leads to, or nil. The error is one of
+// reading.
+func (t *linkTable) follow(g *grouper, m *Member) (*target, error) {
 	if g.opts.Source == nil {
-		return nil
+		return nil, nil
 	}
 	if t.byName == nil {
-		t.fill(g)
+		if err := t.fill(g); err != nil {
+			return nil, err
+		}
 	}
 	name := resolve(m.Type, string(m.Name), string(m.Link))
 	for range mostLinks {
 		switch to, ok := t.byName[name]; {
 		case !ok || name == "":
-			return nil
+			return nil, nil
 		case to.file:
-			return &to
+			return &to, nil
 		default:
 			name = to.link
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-func (t *linkTable) fill(g *grouper) {
+func (t *linkTable) fill(g *grouper) error {
 	t.byName = make(map[string]target)
 	w := NewWalkerAt(g.opts.Source, sizeOf(g.opts.Source), &g.opts)
 	for {
 		m, err := w.Next()
+		if err != nil && w.win.err != nil && !w.win.damaged() {
+			return err
+		}
 		if err != nil {
-			return // what is wrong is found by who reads the shard
+			return nil // the end, or what is wrong is found by who reads the shard
 		}
 		name := string(clean(m.Name))
 		var to target
@@ -71,7 +77,7 @@ func (t *linkTable) fill(g *grouper) {
 			continue
 		}
 		if t.bytes += int64(len(name)+len(to.link)) + entryBytes; t.bytes > g.lim.Links {
-			return
+			return nil
 		}
 		if m.Type == TypeHardlink && to.link == name {
 			continue

@@ -11,7 +11,7 @@ import (
 // one goroutine.
 //
 // In steady state it allocates nothing: payloads are lent from the buffer they
-// were read into, which grows to at most twice the largest sample.
+// were read into, which grows to little more than twice the largest sample.
 type Reader struct {
 	g      grouper
 	sample format.Sample

@@ -50,7 +50,9 @@
 // it is not known. Under Stop and Skip the damage ends reading, and the sample
 // before it is delivered unless it is half; under Resync, which reads on, the
 // samples on both sides of the damage are delivered only if they are whole.
-// What is not delivered is part of the reported loss.
+// What is not delivered is part of the reported loss. A shard that ends without
+// an end marker, but not within a member, is not taken for damage: its last
+// sample is delivered unless it is half, and format.NoEndMarker is counted.
 //
 // The formats are described in POSIX.1-2017 (pax, "ustar Interchange Format"
 // and "pax Header Block"), the GNU tar manual ("Basic Tar Format") and

@@ -60,7 +60,9 @@ type Walker struct {
 	begun        bool  // something valid was seen
 	marked       bool  // the archive ended with a block of NUL at least
 	cutPad       bool  // the stream ended in the padding of m
-	headless     bool  // the fault came behind an extension header: the next header lacks it
+	extends      bool  // there are extension headers in this archive
+	headless     bool  // the fault took an extension header: the header that comes next lacks it
+	zeros        int64 // blocks of NUL before where resync is
 	members      int64
 	globals      int64
 	noEnd        int64
@@ -196,7 +198,7 @@ func (w *Walker) next() error {
 		var err error
 		switch b[156] {
 		case 'x', 'X', 'L', 'K':
-			extended = true
+			extended, w.extends = true, true
 			err = w.extension(start, b)
 		case 'g':
 			err = w.extension(start, b)
@@ -282,7 +284,8 @@ func (w *Walker) missingEnd() error {
 
 // unsound is the fault of a block that is no header.
 func (w *Walker) unsound(start int64, b *block) error {
-	if !w.begun {
+	w.headless = b.extends()
+	if !w.begun && string(b.magic()[:5]) != "ustar" {
 		return w.wrongFormat(b[:])
 	}
 	if w.win.off != start {
@@ -292,7 +295,7 @@ func (w *Walker) unsound(start int64, b *block) error {
 }
 
 func (w *Walker) wrongFormat(raw []byte) error {
-	if looks := format.LooksLike(raw); looks != "" && looks != "a tar archive" {
+	if looks := format.LooksLike(raw); looks != "" {
 		return format.Errorf(format.ErrWrongFormat, w.at(0), "not a tar archive: it looks like %s", looks)
 	}
 	return format.Errorf(format.ErrWrongFormat, w.at(0), "not a tar archive: it does not begin with a header")

@@ -2,10 +2,15 @@ package tarshard
 
 import "io"
 
-// streamBuffer is the size of the buffer over a stream: large enough that the
-// part of a sample that is moved to its front at each refill is small beside
-// it, small enough for the caches (BenchmarkReader compares sizes).
+// streamBuffer is the size of the buffer over a stream. At each refill, on
+// average half a sample is moved to the front; the larger the buffer, the less
+// that is beside what is read. BenchmarkReader with samples of 100 KB reaches
+// of a plain read loop's speed, by size: 256 KiB 0.74, 512 KiB 0.87, 1 MiB 0.92,
+// 2 MiB 0.96. Shards are opened by the hundred, so 1 MiB.
 const streamBuffer = 1 << 20
+
+// firstBuffer is its size at first: small shards need no more.
+const firstBuffer = 64 << 10
 
 // scanBuffer is the size over an io.ReaderAt from which headers alone are
 // wanted, leastAhead what is read at once after a payload was passed over: a
@@ -46,9 +51,6 @@ type window struct {
 func (w *window) reset(src io.Reader) {
 	seeker, _ := src.(io.Seeker)
 	*w = window{src: src, seeker: seeker, buf: w.buf, usual: streamBuffer}
-	if len(w.buf) < w.usual {
-		w.buf = nil
-	}
 }
 
 func (w *window) resetAt(at io.ReaderAt, size int64) {
@@ -101,7 +103,7 @@ func (w *window) kept(pos, n int) []byte {
 // fill reads until n bytes are there or reading has ended.
 func (w *window) fill(n int) {
 	for empty := 0; w.w-w.r < n && w.err == nil; {
-		w.makeRoom(n)
+		w.makeRoom()
 		end := len(w.buf)
 		if most := max(w.usual, w.r+n+w.usual/4); end > most {
 			end = most
@@ -120,25 +122,32 @@ func (w *window) fill(n int) {
 	}
 }
 
-// makeRoom moves what is needed to the front of the buffer where that makes
-// room for n bytes from r, and doubles a buffer that is full.
-func (w *window) makeRoom(n int) {
+// makeRoom sees to it that there is room behind what is read: it moves what is
+// needed to the front where that frees something, and doubles a buffer that is
+// full. Where many small reads fill one large need it moves once.
+func (w *window) makeRoom() {
 	if w.buf == nil {
-		w.buf = make([]byte, w.usual)
-	}
-	if w.w < w.usual && w.r+n <= len(w.buf) {
-		return
+		w.buf = make([]byte, firstBuffer)
 	}
 	front := 0
 	if w.pinned {
-		front = copy(w.buf, w.buf[w.hold:w.keep])
+		front = w.keep - w.hold
 	}
-	w.hold, w.keep = 0, front
-	w.w = front + copy(w.buf[front:], w.buf[w.r:w.w])
-	w.r = front
-	if w.w == len(w.buf) {
+	full := w.w == len(w.buf)
+	if !full && (w.w < w.usual || w.r == front) {
+		return
+	}
+	grow := full && len(w.buf) < w.usual
+	if w.r > front {
+		if w.pinned && w.hold > 0 {
+			copy(w.buf, w.buf[w.hold:w.keep])
+		}
+		w.w = front + copy(w.buf[front:], w.buf[w.r:w.w])
+		w.hold, w.keep, w.r = 0, front, front
+	}
+	if grow || len(w.buf)-w.w < len(w.buf)/8 {
 		bigger := make([]byte, 2*len(w.buf))
-		copy(bigger, w.buf)
+		copy(bigger, w.buf[:w.w])
 		w.buf = bigger
 	}
 }
