@@ -30,6 +30,7 @@ type Indexed struct {
 	Name    string // of the index
 	Dialect index.Dialect
 	Samples int64
+	Links   int64 // members left out for being links
 }
 
 // Index writes an index for each shard and passes what it wrote to out, in the
@@ -74,7 +75,7 @@ func (o *IndexOptions) one(ctx context.Context, sink *Sink, name string) (Indexe
 		if err != nil {
 			return err
 		}
-		done.Dialect, done.Samples = x.Dialect, int64(x.Len())
+		done.Dialect, done.Samples, done.Links = x.Dialect, int64(x.Len()), x.Links
 		if o.Dialect != nil {
 			done.Dialect = *o.Dialect
 		}

@@ -26,7 +26,9 @@ func OfTFRecord(s Shard, limits *format.Limits) (*Index, error) {
 
 // OfTar builds the index of a tar shard: where each sample begins, and where
 // the data of its members stands. Only headers are read. o says how names are
-// grouped, and may be nil; faults are errors whatever it says.
+// grouped, and may be nil; faults are errors whatever it says. Members that are
+// links are left out, as wds2idx and Energon leave them out, and counted: a
+// reader that goes by the index finds no data under their names.
 func OfTar(s Shard, o *tarshard.Options) (*Index, error) {
 	var opts tarshard.Options
 	if o != nil {
@@ -43,12 +45,24 @@ func OfTar(s Shard, o *tarshard.Options) (*Index, error) {
 		if err != nil {
 			return nil, err
 		}
-		x.offsets = append(x.offsets, e.Offset)
-		x.first = append(x.first, len(x.fields))
-		for i := range e.Members {
-			m := &e.Members[i]
-			x.fields = append(x.fields, Field{Name: m.Field, Member: string(m.Name), Offset: m.Data, Size: m.Size})
-			x.end = max(x.end, m.Data+padded(m.Size))
+		x.add(e)
+	}
+}
+
+// add adds a sample, unless all of its members are links.
+func (x *Index) add(e *tarshard.Entry) {
+	start := len(x.fields)
+	for i := range e.Members {
+		m := &e.Members[i]
+		if m.Linked {
+			x.Links++
+			continue
 		}
+		if len(x.fields) == start {
+			x.offsets = append(x.offsets, m.Offset)
+			x.first = append(x.first, start)
+		}
+		x.fields = append(x.fields, Field{Name: m.Field, Member: string(m.Name), Offset: m.Data, Size: m.Size})
+		x.end = padded(m.Data + m.Size)
 	}
 }

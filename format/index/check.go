@@ -10,13 +10,20 @@ import (
 	"shardtool/format/tfrecord"
 )
 
-// Check holds an index against a shard: what stands at each entry, and that
-// nothing follows the last one. What does not fit is ErrStale, naming the first
+// Check holds an index against a shard: what stands at each entry, that records
+// follow each other, and that nothing follows the last one. What does not fit is ErrStale, naming the first
 // sample for which it does not. No payload is read.
 func (x *Index) Check(ctx context.Context, s Shard) error {
+	end := int64(0)
 	for i := range x.Len() {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if e := x.At(i); x.Dialect == DALI {
+			if e.Offset != end {
+				return format.Errorf(format.ErrStale, s.location(end, int64(i), ""), "the index does not fit the shard: it leaves out the bytes from here to %d", e.Offset)
+			}
+			end += e.Size
 		}
 		if err := x.CheckEntry(s, i); err != nil {
 			return err

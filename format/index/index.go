@@ -71,6 +71,7 @@ func ParseDialect(name string) (Dialect, bool) {
 type Index struct {
 	Dialect Dialect // that it was read in, or is written in by WriteTo
 	Name    string  // of its file, for errors; "" for one that was built
+	Links   int64   // members left out of one that was built, for being links
 
 	// Each of the first two is nil where the dialect does not tell it.
 	offsets []int64 // of each sample's first byte

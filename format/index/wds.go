@@ -184,9 +184,13 @@ func numberAt(s string, i int) (string, int) {
 
 // nameEnd returns where the member's name that s begins with ends, or -1.
 func nameEnd(s, ext string) int {
-	const most = 16 // places that look like the end and are not
+	const most = 64 // places that look like the end and are not
 	for i, tries := 0, 0; i <= min(len(s), maxMemberName) && tries < most; i++ {
-		if i < len(s) && !isSpace(s[i]) || !strings.HasSuffix(s[:i], ext) || !isNameOf(s[:i], ext) {
+		if i < len(s) && !isSpace(s[i]) || !strings.HasSuffix(s[:i], ext) {
+			continue
+		}
+		tries++
+		if !isNameOf(s[:i], ext) {
 			continue
 		}
 		rest := trimSpace(s[i:])
@@ -196,18 +200,17 @@ func nameEnd(s, ext string) int {
 		if n, _, _, _ := splitNumbers(rest); n > 0 {
 			return i
 		}
-		tries++
 	}
 	return -1
 }
 
 // isNameOf reports whether a member of that name has that field for wds2idx:
-// what follows the first dot of the last path element, or all of an element
-// that has none.
+// what follows the first dot of the last path element, or the whole name, folder
+// and all, where there is no such dot.
 func isNameOf(name, ext string) bool {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	key, field, found := strings.Cut(base, ".")
-	return found && key != "" && field == ext || !found && base == ext
+	return found && key != "" && field == ext || !found && base != "" && name == ext
 }
 
 func (x *Index) appendWDS(dst []byte, i int, names bool) []byte {
