@@ -2,6 +2,7 @@ package reader
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 
@@ -15,6 +16,7 @@ import (
 type Shard struct {
 	stream *Stream
 	source source
+	told   error // the last loss
 	err    error // sticky
 }
 
@@ -38,6 +40,13 @@ func OpenShard(ctx context.Context, st store.Store, name string, o *Options) (*S
 		return nil, err
 	}
 	s := &Shard{stream: in}
+	onLoss := opts.OnLoss
+	opts.OnLoss = func(l format.Loss) {
+		s.told = l.Err
+		if onLoss != nil {
+			onLoss(l)
+		}
+	}
 	switch in.Format {
 	case Tar:
 		s.source = newTarSource(ctx, in, &opts)
@@ -57,8 +66,11 @@ func (s *Shard) Next() (*format.Sample, error) {
 	}
 	sample, err := s.source.next()
 	if err == io.EOF {
-		// What is left in a compressed stream may still show a fault.
-		err = s.stream.drain()
+		// What is left in a compressed stream may still show a fault, unless
+		// it was told of as what cut a sample short.
+		if err = s.stream.drain(); err != io.EOF && errors.Is(s.told, err) {
+			err = io.EOF
+		}
 	}
 	if err != nil {
 		s.err = err

@@ -141,7 +141,7 @@ func (s *Stream) drain() error {
 		return io.EOF
 	}
 	if _, err := io.Copy(io.Discard, s.r); err != nil {
-		return format.ReadError(err, format.Location{Shard: s.Name, Offset: s.unzip.Offset(), Record: format.Unknown})
+		return err // it says where by itself
 	}
 	return io.EOF
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"hash/maphash"
 	"strings"
 
 	"shardtool/format"
@@ -170,7 +171,7 @@ func (w *Writer) begin() error {
 	}
 	w.out, w.samples = out, 0
 	if w.format == reader.Tar {
-		w.enc = tarEncoder{tarshard.NewWriter(out, &tarshard.WriterOptions{GlobalRecords: w.o.Layout.records(), LastDot: w.o.LastDot})}
+		w.enc = newTarEncoder(out, &w.o)
 	} else {
 		w.enc = newRecordEncoder(out, w.o.Layout)
 	}
@@ -206,17 +207,44 @@ type encoder interface {
 	close() error
 }
 
-type tarEncoder struct{ w *tarshard.Writer }
+// tarEncoder remembers the keys of its shard: a key that comes again would be
+// read as an error, or melt into the sample before it.
+type tarEncoder struct {
+	w    *tarshard.Writer
+	keys map[uint64]struct{} // hashes
+	seed maphash.Seed
+}
 
-func (e tarEncoder) write(s *format.Sample) error {
+// maxKeys bounds what is remembered, which is some 100 MB then. More samples
+// than that are in no shard of a sensible size.
+const maxKeys = 4 << 20
+
+func newTarEncoder(out *Output, o *OutputOptions) *tarEncoder {
+	w := tarshard.NewWriter(out, &tarshard.WriterOptions{GlobalRecords: o.Layout.records(), LastDot: o.LastDot})
+	return &tarEncoder{w: w, keys: make(map[uint64]struct{}), seed: maphash.MakeSeed()}
+}
+
+func (e *tarEncoder) write(s *format.Sample) error {
 	if len(s.Fields) == 0 {
 		return format.Errorf(format.ErrUsage, s.Location(), "a sample without fields cannot be in a tar")
+	}
+	key := maphash.Bytes(e.seed, s.Key)
+	if _, twice := e.keys[key]; twice {
+		return format.Errorf(format.ErrDuplicate, s.Location(), "another sample of the same shard has the key %q: write them to different shards", s.Key)
+	}
+	if len(e.keys) < maxKeys {
+		e.keys[key] = struct{}{}
 	}
 	return e.w.WriteSample(s)
 }
 
-func (e tarEncoder) grown(s *format.Sample) int64 { return e.w.Offset() + tarshard.SampleSize(s) }
-func (e tarEncoder) close() error                 { return e.w.Close() }
+// grown counts the end marker, and the record of 20 blocks that a Writer fills.
+func (e *tarEncoder) grown(s *format.Sample) int64 {
+	const block, record = 512, 20 * 512
+	end := e.w.Offset() + tarshard.SampleSize(s) + 2*block
+	return (end + record - 1) / record * record
+}
+func (e *tarEncoder) close() error { return e.w.Close() }
 
 // recordEncoder writes Examples, SequenceExamples or raw records.
 type recordEncoder struct {
