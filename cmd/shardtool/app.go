@@ -13,8 +13,12 @@ import (
 var verbs = []func() *cli.Command{
 	inspectCommand,
 	catCommand,
+	extractCommand,
+	packCommand,
 	verifyCommand,
+	repairCommand,
 	indexCommand,
+	convertCommand,
 	benchCommand,
 	completionCommand,
 }

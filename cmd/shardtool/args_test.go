@@ -108,7 +108,7 @@ func TestReadInputFlags(t *testing.T) {
 			return failed
 		}}.command()
 	})
-	runCommand(t, "", strings.Fields("read --on-error skip --on-duplicate keep-last --on-missing fill --key raw --split last-dot "+
+	runCommand(t, "", strings.Fields("read --on-error skip --on-duplicate keep-last --on-missing fill --key raw --key-dot last "+
 		"--concatenated --field jpg;png,cls --field=x, --index i --jobs 3 --format tar --type raw")...)
 	want := inputFlags{Format: "tar", Type: "raw", OnError: format.Skip, OnDuplicate: format.KeepLast, OnMissing: "fill", KeyRaw: true,
 		LastDot: true, Concatenated: true, Fields: []string{"jpg;png", "cls", "x"}, Index: "i", Jobs: 3}

@@ -23,6 +23,7 @@ type call struct {
 	out  *output
 	mu   sync.Mutex
 	code int
+	bar  *progress
 }
 
 func newCall(c *cli.Context) *call {
@@ -37,6 +38,14 @@ func newCall(c *cli.Context) *call {
 	}
 }
 
+// ReportTo says where data goes that the verb writes. If that is standard
+// output, all that Row and Printf print goes to standard error instead.
+func (c *call) ReportTo(data string) {
+	if data == "-" {
+		c.out = newOutput(c.App.ErrWriter)
+	}
+}
+
 // JSON reports whether rows are asked for instead of text.
 func (c *call) JSON() bool { return c.Bool("json") }
 
@@ -44,6 +53,7 @@ func (c *call) JSON() bool { return c.Bool("json") }
 func (c *call) Row(v any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bar.hide()
 	return c.out.row(v)
 }
 
@@ -51,6 +61,7 @@ func (c *call) Row(v any) error {
 func (c *call) Printf(msg string, args ...any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bar.hide()
 	_, err := fmt.Fprintf(c.out, msg, args...)
 	return c.out.line(err)
 }
@@ -66,6 +77,7 @@ func (c *call) Fault(err error) {
 func (c *call) Warn(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bar.hide()
 	c.out.settle()
 	fmt.Fprintln(c.App.ErrWriter, "shardtool: "+what)
 }
@@ -80,6 +92,9 @@ func (c *call) Mark(err error) {
 
 // end makes the result of the verb: its own error, worsened by what was marked.
 func (c *call) end(err error) error {
+	if e := c.out.Flush(); err == nil {
+		err = e
+	}
 	switch {
 	case err == nil && c.code == exitFine:
 		return nil

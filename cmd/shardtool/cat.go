@@ -47,13 +47,13 @@ type catRow struct {
 }
 
 type catField struct {
-	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"`
-	Offset *int64 `json:"offset"`
-	SHA256 string `json:"sha256"`
-	Type   string `json:"type,omitempty"`
-	Count  *int   `json:"count,omitempty"`
-	Values *[]any `json:"values,omitempty"`
+	Name   string  `json:"name"`
+	Bytes  int64   `json:"bytes"`
+	Offset *int64  `json:"offset"`
+	SHA256 *string `json:"sha256"` // null for a field that is not there
+	Type   string  `json:"type,omitempty"`
+	Count  *int    `json:"count,omitempty"`  // of all values, where not all are given
+	Values any     `json:"values,omitempty"` // of a field that is not bytes
 }
 
 func runCat(c *call) error {
@@ -71,7 +71,12 @@ func runCat(c *call) error {
 	if c.Bool("raw") {
 		o.Read.Type = reader.Raw
 	}
-	err = shard.List(c.Context.Context, names, &shard.ListOptions{
+	if flags.Index != "" && len(names) != 1 {
+		return usageError("--index is of one shard, and there are %d", len(names))
+	}
+	o.Read.HeadersOnly = !c.JSON() // text tells nothing of the data of tar members
+	o.Read.OnLoss = c.sayLosses()
+	return shard.List(c.Context.Context, names, &shard.ListOptions{
 		Options: o,
 		Index:   flags.Index,
 		Skip:    c.Int64("skip"),
@@ -84,7 +89,6 @@ func runCat(c *call) error {
 		}
 		return printSample(c, s)
 	})
-	return err
 }
 
 func newCatRow(s *shard.Listed) catRow {
@@ -93,14 +97,31 @@ func newCatRow(s *shard.Listed) catRow {
 		row.Key = &s.Key
 	}
 	for i := range s.Fields {
-		f := &s.Fields[i]
-		row.Fields[i] = catField{Name: f.Name, Bytes: f.Bytes, Offset: known(f.Offset), SHA256: hex.EncodeToString(f.SHA256[:])}
-		if f.Kind != format.Bytes {
-			row.Fields[i].Type, row.Fields[i].Values = f.Kind.String(), &f.Values
-			if f.Count > len(f.Values) {
-				row.Fields[i].Count = &f.Count
-			}
+		row.Fields[i] = newCatField(&s.Fields[i])
+	}
+	return row
+}
+
+func newCatField(f *shard.ListedField) catField {
+	row := catField{Name: f.Name, Bytes: f.Bytes, Offset: known(f.Offset)}
+	if f.Offset != format.Unknown {
+		sum := hex.EncodeToString(f.SHA256[:])
+		row.SHA256 = &sum
+	}
+	if f.Kind == format.Bytes {
+		return row
+	}
+	row.Type, row.Values = f.Kind.String(), f.Values
+	if f.Kind == format.BytesList {
+		// As texts they are base64 together, if any of them is not UTF-8.
+		texts := make([][]byte, len(f.Values))
+		for i, v := range f.Values {
+			texts[i], _ = v.([]byte)
 		}
+		row.Values = texts
+	}
+	if f.Count > len(f.Values) {
+		row.Count = &f.Count
 	}
 	return row
 }
@@ -149,7 +170,7 @@ func fieldText(f *shard.ListedField) string {
 // printable keeps control characters of hostile names off the terminal.
 func printable(b []byte) string {
 	q := fmt.Sprintf("%q", b)
-	if plain := q[1 : len(q)-1]; plain == string(b) {
+	if plain := q[1 : len(q)-1]; plain == string(b) && plain != "" {
 		return plain
 	}
 	return q

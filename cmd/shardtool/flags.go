@@ -62,21 +62,36 @@ type inputFlags struct {
 	Jobs         int      // shards at a time, at least 1
 }
 
-// inputFlagSet is the flags that readInputFlags reads.
+// inputFlagSet is all flags that readInputFlags reads. A verb takes the parts
+// that mean something to it.
 func inputFlagSet() []cli.Flag {
+	return slices.Concat([]cli.Flag{onErrorFlag()}, shapeFlags(), choiceFlags(), []cli.Flag{indexFlag(), jobsFlag()})
+}
+
+// shapeFlags say what shards are and how their samples are told apart.
+func shapeFlags() []cli.Flag {
 	return []cli.Flag{
 		choice("format", "what the shards are", "auto", "tar", "tfrecord"),
 		choice("type", "what records of a TFRecord are", "auto", "example", "sequence", "raw"),
-		choice("on-error", "at a fault", "stop", "skip", "resync"),
 		choice("on-duplicate", "when a sample has a field twice", "error", "keep-first", "keep-last"),
-		choice("on-missing", "when a sample lacks a field that was asked for", "error", "skip", "fill"),
 		choice("key", "names in a tar: clean takes off a leading ./ or /", "clean", "raw"),
-		choice("split", "where a tar sample's key ends in its name", "first-dot", "last-dot"),
+		choice("key-dot", "the dot of a tar member's base name that ends the key", "first", "last"),
 		&cli.BoolFlag{Name: "concatenated", Usage: "read on after the end marker of a tar", DisableDefaultText: true},
-		&cli.StringSliceFlag{Name: "field", Usage: "only these `FIELDS`, by commas; jpg;jpeg;png takes the first present"},
-		&cli.StringFlag{Name: "index", Usage: "use this index `FILE` (default: IN.idx where there is one)"},
-		jobsFlag(),
 	}
+}
+
+// choiceFlags say which fields are wanted.
+func choiceFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "field", Usage: "only these `FIELDS`, by commas; jpg;jpeg;png takes the first present"},
+		choice("on-missing", "when a sample lacks a field that was asked for", "error", "skip", "fill"),
+	}
+}
+
+func onErrorFlag() cli.Flag { return choice("on-error", "at a fault", "stop", "skip", "resync") }
+
+func indexFlag() cli.Flag {
+	return &cli.StringFlag{Name: "index", Usage: "hold the shard against this index `FILE`", DefaultText: "IN.idx where there is one"}
 }
 
 func jobsFlag() cli.Flag {
@@ -91,7 +106,7 @@ func readInputFlags(c *cli.Context) (inputFlags, error) {
 		OnDuplicate:  word(c.String("on-duplicate"), format.DuplicateError, format.KeepFirst, format.KeepLast),
 		OnMissing:    c.String("on-missing"),
 		KeyRaw:       c.String("key") == "raw",
-		LastDot:      c.String("split") == "last-dot",
+		LastDot:      c.String("key-dot") == "last",
 		Concatenated: c.Bool("concatenated"),
 		Fields:       splitFields(c.StringSlice("field")),
 		Index:        c.String("index"),

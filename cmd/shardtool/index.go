@@ -1,14 +1,138 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"shardtool/format/index"
+	"shardtool/shard"
+)
 
 func indexCommand() *cli.Command {
 	return verb{
-		Name:     "index",
-		Args:     "IN...",
-		Usage:    "write or check indexes beside shards",
-		About:    "In the making.",
-		Examples: []string{"shardtool index train-{000..127}.tar"},
-		Run:      func(*call) error { return usageError("not yet") },
+		Name:  "index",
+		Args:  "IN...",
+		Usage: "write or check indexes of shards",
+		About: `Writes IN.idx beside each shard: lines of offset and size for TFRecord, as DALI
+and tfrecord2idx have them, and wds2idx v1.2 for tar; or another dialect. The
+dialect wids makes one JSON index of all shards and needs --output. --check
+holds the indexes that are there against their shards instead.`,
+		Examples: []string{
+			"shardtool index train-{000..127}.tar",
+			"shardtool index --dialect wids --output train.json train-*.tar",
+			"shardtool index --check train-*.tfrecord",
+		},
+		Flags: [][]cli.Flag{{
+			choice("dialect", "of the index, auto goes by the shard", "auto", "dali", "wds", "wds-1.1", "energon", "wids"),
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the index to `FILE`, or - for standard output"},
+			&cli.BoolFlag{Name: "check", Usage: "check instead of writing", DisableDefaultText: true},
+			forceFlag(),
+		}, inputFlagSet()},
+		Run: runIndex,
 	}.command()
+}
+
+type indexRow struct {
+	Shard   string `json:"shard"`
+	Index   string `json:"index"`
+	Dialect string `json:"dialect"`
+	Samples int64  `json:"samples"`
+	Links   int64  `json:"links,omitempty"` // members left out for being links
+}
+
+func runIndex(c *call) error {
+	names, err := c.Paths()
+	if err != nil {
+		return err
+	}
+	c.ReportTo(c.String("output"))
+	o := &shard.IndexOptions{Output: c.String("output"), Force: c.Bool("force")}
+	var flags inputFlags
+	if o.Options, flags, err = c.options(); err != nil {
+		return err
+	}
+	if c.Bool("check") {
+		return checkIndexes(c, names, flags.Index, o)
+	}
+	if d, ok := index.ParseDialect(c.String("dialect")); ok {
+		o.Dialect = &d
+	}
+	var end func()
+	o.Store, end = c.watched("index", names)
+	defer end()
+	if o.Dialect != nil && *o.Dialect == index.WIDS {
+		return indexDataset(c, names, o)
+	}
+	all, err := shard.Index(c.Context.Context, names, o)
+	end()
+	if err != nil {
+		return err
+	}
+	for _, x := range all {
+		if x.Links > 0 {
+			c.Warn(fmt.Sprintf("%s: %d members are links and stand in no index", x.Shard, x.Links))
+		}
+		err := c.report(indexRow{x.Shard, x.Name, x.Dialect.String(), x.Samples, x.Links}, "%s: %s, %s\n", x.Name, x.Dialect, counted(x.Samples, "sample"))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func indexDataset(c *call, names []string, o *shard.IndexOptions) error {
+	if o.Output == "" {
+		return usageError("--dialect wids makes one index of all shards: say where with --output")
+	}
+	set, err := shard.IndexDataset(c.Context.Context, names, o.Output, o)
+	if err != nil {
+		return err
+	}
+	row := struct {
+		Index   string `json:"index"`
+		Dialect string `json:"dialect"`
+		Shards  int    `json:"shards"`
+		Samples int64  `json:"samples"`
+	}{o.Output, index.WIDS.String(), len(set.Shards), set.Samples()}
+	return c.report(row, "%s: wids, %s, %s\n", o.Output, counted(len(set.Shards), "shard"), counted(set.Samples(), "sample"))
+}
+
+type checkRow struct {
+	Shard  string     `json:"shard"`
+	Index  string     `json:"index"`
+	Errors []faultRow `json:"errors"`
+	OK     bool       `json:"ok"`
+}
+
+func checkIndexes(c *call, names []string, indexName string, o *shard.IndexOptions) error {
+	if indexName != "" && len(names) != 1 {
+		return usageError("--index is of one shard, and there are %d", len(names))
+	}
+	for _, name := range names {
+		row := checkRow{Shard: name, Index: indexName, OK: true}
+		if row.Index == "" {
+			row.Index = name + shard.SidecarSuffix
+		}
+		err := shard.CheckIndex(c.Context.Context, name, row.Index, &o.Options)
+		if c.Context.Context.Err() != nil {
+			return err
+		}
+		if err != nil {
+			c.Mark(err)
+			row.OK, row.Errors = false, faultRows([]error{err})
+		}
+		switch {
+		case c.JSON():
+			err = c.Row(row)
+		case err != nil:
+			err = c.Printf("%s: %v\n", row.Index, err)
+		default:
+			err = c.Printf("%s: ok\n", row.Index)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

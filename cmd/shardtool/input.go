@@ -1,6 +1,8 @@
 package main
 
 import (
+	"sync/atomic"
+
 	"shardtool/format"
 	"shardtool/reader"
 	"shardtool/reader/store"
@@ -33,6 +35,9 @@ func (c *call) options() (shard.Options, inputFlags, error) {
 // watched returns a store that shows on a bar how much of the named shards has
 // been read; end takes the bar off.
 func (c *call) watched(what string, names []string) (st store.Store, end func()) {
+	if !c.Watched() {
+		return c.Store, func() {}
+	}
 	var total int64
 	for _, name := range names {
 		e, err := store.Stat(c.Context.Context, c.Store, name)
@@ -42,11 +47,24 @@ func (c *call) watched(what string, names []string) (st store.Store, end func())
 		}
 		total += e.Size
 	}
-	bar := c.Progress(what, total)
-	if bar == nil {
-		return c.Store, func() {}
-	}
+	bar := c.Progress(what, total, true)
 	return store.Meter(c.Store, func(n int) { bar.Add(int64(n)) }), bar.End
+}
+
+// sayLosses returns a function that tells on standard error of the parts of
+// inputs that were passed over: of the first of them, so that a shard full of
+// faults does not bury everything else.
+func (c *call) sayLosses() func(format.Loss) {
+	const most = 100
+	var told atomic.Int64
+	return func(l format.Loss) {
+		switch n := told.Add(1); {
+		case n <= most:
+			c.Warn("passed over: " + l.Err.Error())
+		case n == most+1:
+			c.Warn("more was passed over; verify tells of all faults")
+		}
+	}
 }
 
 // faultRow is an error in the output of verify and inspect.

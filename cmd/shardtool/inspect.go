@@ -22,7 +22,8 @@ types and sizes, the first keys, and what faults were seen on the way.`,
 			"shardtool inspect train-000000.tar",
 			"shardtool inspect --limit 1000 --json train-*.tfrecord",
 		},
-		Flags: [][]cli.Flag{inputFlagSet(), {
+		Flags: [][]cli.Flag{shapeFlags(), {
+			jobsFlag(),
 			&cli.Int64Flag{Name: "limit", Aliases: []string{"n"}, Usage: "look at no more than `N` samples of a shard", DefaultText: "all"},
 		}},
 		Run: runInspect,

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -11,36 +12,64 @@ import (
 
 // progress is a bar of bytes with their rate. It draws nothing, and costs
 // nothing, where nobody watches: standard error is no terminal, --quiet was
-// given, or the nil *progress is used. Add may be called by several goroutines.
-type progress struct{ bar *progressbar.ProgressBar }
+// given, or the nil *progress is used. Its methods may be called by several
+// goroutines.
+type progress struct {
+	mu  sync.Mutex
+	bar *progressbar.ProgressBar
+}
 
-// Progress begins a bar for work on total bytes, format.Unknown where that is
-// not known. End it before anything is printed that should last.
-func (c *call) Progress(what string, total int64) *progress {
-	if c.Bool("quiet") || !isTerminal(c.App.ErrWriter) {
+// Watched reports whether anybody would see a bar.
+func (c *call) Watched() bool { return !c.Bool("quiet") && isTerminal(c.App.ErrWriter) }
+
+// Progress begins a bar for work on total bytes, or on total of something else,
+// format.Unknown where that is not known. What the call prints meanwhile takes
+// its place, and it comes back below.
+func (c *call) Progress(what string, total int64, bytes bool) *progress {
+	if !c.Watched() {
 		return nil
 	}
-	return &progress{progressbar.NewOptions64(total,
+	p := &progress{bar: progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(c.App.ErrWriter),
 		progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true),
+		progressbar.OptionShowBytes(bytes),
+		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionFullWidth(),
 	)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bar = p
+	return p
 }
 
-// Add counts n bytes as done.
+// Add counts n more as done.
 func (p *progress) Add(n int64) {
 	if p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		_ = p.bar.Add64(n)
+	}
+}
+
+// hide takes the bar off the screen until the next Add.
+func (p *progress) hide() {
+	if p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.bar.IsFinished() {
+			_ = p.bar.Clear()
+		}
 	}
 }
 
 // End takes the bar off the screen.
 func (p *progress) End() {
 	if p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		_ = p.bar.Finish()
 	}
 }

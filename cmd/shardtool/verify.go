@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shardtool/format/tarshard"
 	"shardtool/shard"
 )
 
@@ -24,7 +25,8 @@ missing end marker, is a fault here.`,
 			"shardtool verify train-{000..127}.tar",
 			"shardtool verify --json --max-errors 10 train-*.tfrecord",
 		},
-		Flags: [][]cli.Flag{inputFlagSet(), {
+		Flags: [][]cli.Flag{shapeFlags(), {
+			indexFlag(), jobsFlag(),
 			&cli.IntFlag{Name: "max-errors", Usage: "report no more than `N` faults of a shard", Value: 100},
 		}},
 		Run: runVerify,
@@ -55,6 +57,9 @@ func runVerify(c *call) error {
 	}
 	if c.Int("max-errors") < 1 {
 		return usageError("--max-errors %d: at least 1", c.Int("max-errors"))
+	}
+	if flags.Index != "" && len(names) != 1 {
+		return usageError("--index is of one shard, and there are %d", len(names))
 	}
 	var end func()
 	o.Store, end = c.watched("verify", names)
@@ -87,9 +92,9 @@ func runVerify(c *call) error {
 
 func printVerification(c *call, v *shard.Verification) error {
 	if v.OK() {
-		return c.Printf("%s: ok: %s, %d samples%s\n", v.Shard, kindOf(v), v.Samples, skippedText(v.Skipped))
+		return c.Printf("%s: ok: %s, %s%s\n", v.Shard, kindOf(v), counted(v.Samples, "sample"), skippedText(v.Skipped))
 	}
-	if err := c.Printf("%s: %d %s, %d samples are sound%s\n", v.Shard, v.ErrorsTotal, plural(v.ErrorsTotal, "fault"), v.Samples, skippedText(v.Skipped)); err != nil {
+	if err := c.Printf("%s: %s, %s can be read%s\n", v.Shard, counted(v.ErrorsTotal, "fault"), counted(v.Samples, "sample"), skippedText(v.Skipped)); err != nil {
 		return err
 	}
 	for _, err := range v.Errors {
@@ -110,17 +115,21 @@ func kindOf(v *shard.Verification) string {
 	return v.Format.String()
 }
 
-func plural(n int64, word string) string {
+// counted is a number of things in words.
+func counted[N int | int64](n N, thing string) string {
 	if n == 1 {
-		return word
+		return "1 " + thing
 	}
-	return word + "s"
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // skippedText says what was left out, by reason.
 func skippedText(skipped map[string]int64) string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		if reason == tarshard.SkipGlobal {
+			continue // it was applied
+		}
 		parts = append(parts, fmt.Sprintf("%d %s", skipped[reason], reason))
 	}
 	if parts == nil {
