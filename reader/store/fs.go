@@ -25,13 +25,9 @@ func (s fsStore) Open(ctx context.Context, name string) (Object, error) {
 	if err != nil {
 		return nil, nameError(name, err)
 	}
-	st, err := f.Stat()
-	if err == nil && st.IsDir() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errIsFolder}
-	}
+	st, err := describe(f, name)
 	if err != nil {
-		f.Close()
-		return nil, nameError(name, err)
+		return nil, err
 	}
 	ra, ok := f.(io.ReaderAt)
 	if !ok {
@@ -94,4 +90,17 @@ func (f *fsFile) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 		err = nameError(f.entry.Name, err)
 	}
 	return n, err
+}
+
+// describe refuses what is a folder, and closes a file that it refuses.
+func describe(f fs.File, name string) (fs.FileInfo, error) {
+	st, err := f.Stat()
+	if err == nil && st.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: errIsFolder}
+	}
+	if err != nil {
+		f.Close()
+		return nil, nameError(name, err)
+	}
+	return st, nil
 }

@@ -41,13 +41,9 @@ func (l *Local) Open(ctx context.Context, name string) (Object, error) {
 	if err != nil {
 		return nil, nameError(name, err)
 	}
-	st, err := f.Stat()
-	if err == nil && st.IsDir() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errIsFolder}
-	}
+	st, err := describe(f, name)
 	if err != nil {
-		f.Close()
-		return nil, nameError(name, err)
+		return nil, err
 	}
 	if !st.Mode().IsRegular() {
 		return &pipe{name: name, r: f, c: f}, nil
