@@ -2,6 +2,7 @@
 # The measurements of docs/benchmarks.md: each reader beside its floor, interleaved in one run. Let nothing else run meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# More arguments go to go test, such as -benchtime 1x.
 count=${1:-5}
-go test -run '^$' -bench '^BenchmarkReader' -count "$count" ./format/tfrecord ./format/tarshard
-go test -run '^$' -bench '^BenchmarkScan' -count "$count" ./format/tfrecord ./format/tarshard
+[ $# -eq 0 ] || shift
+go test -run '^$' -bench '^Benchmark(Reader|Scan)' -count "$count" "$@" ./format/tfrecord ./format/tarshard
