@@ -31,7 +31,7 @@ func isEscape(s string) bool {
 		return false
 	}
 	c := byte(hi<<4 | lo)
-	return c < ' ' || c == 0x7f || strings.IndexByte("%./_", c) >= 0
+	return c == 0 || strings.IndexByte("%./_", c) >= 0
 }
 
 // unescape replaces every %XX for which isEscape holds.
@@ -89,10 +89,10 @@ func escapeKey(key string, percent bool) (name string, changed bool) {
 		c := key[i]
 		start := i == 0 || key[i-1] == '/' // of a folder's or the base name
 		switch {
-		case c < ' ' || c == 0x7f,
+		case c == 0,
 			c == '.' && i > last,                      // would end the key
 			c == '/' && (start || i == len(key)-1),    // empty folder or base name
-			start && c == '.',                         // ".", "..", hidden, AppleDouble
+			start && c == '.' && special(key[i:]),     // ".", "..", AppleDouble
 			start && strings.HasPrefix(key[i:], "__"): // members that are not samples
 			b, changed = appendEscape(b, c), true
 		case percent && isEscape(key[i:]):
@@ -102,6 +102,13 @@ func escapeKey(key string, percent bool) (name string, changed bool) {
 		}
 	}
 	return whole(b, &changed), changed
+}
+
+// special reports whether a path that begins with a dot begins with ".", ".."
+// or an AppleDouble file's "._".
+func special(path string) bool {
+	element, _, _ := strings.Cut(path, "/")
+	return element == "." || element == ".." || strings.HasPrefix(element, "._")
 }
 
 // whole keeps "%" free to stand for a name without bytes.
@@ -167,7 +174,7 @@ func escapeField(name string, dot, percent bool) (stem string, changed bool) {
 	for i := range len(name) {
 		c := name[i]
 		switch {
-		case c < ' ' || c == 0x7f || c == '/',
+		case c == 0 || c == '/',
 			i == 0 && name == reader.KeyFeature, // what WebDataset calls the key
 			dot && i == len(plain),
 			c == '.' && i == len(name)-1: // would be no field to some

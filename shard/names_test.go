@@ -151,7 +151,7 @@ func TestTarSurvivesRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.OneOf(
 			rapid.Map(nasty, encodeKey),
-			rapid.StringMatching(`[a-zA-Z0-9%_ -]{1,10}`).Filter(func(s string) bool { return !strings.HasPrefix(s, "__") }),
+			rapid.StringMatching(`[a-zA-Z0-9%_ \n\x1b-]{1,10}`).Filter(func(s string) bool { return !strings.HasPrefix(s, "__") }),
 		).Draw(t, "key")
 		want := &format.Sample{Key: []byte(key)}
 		for _, name := range rapid.SliceOfNDistinct(field, 1, 4, strings.ToLower).Draw(t, "fields") {

@@ -131,6 +131,7 @@ func runExample(t *testing.T, dir string, e docExample) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", e.command)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GORACE="+raceExit)
 	output, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -119,6 +119,10 @@ func cancelled(t *testing.T, cause error) context.Context {
 	return ctx
 }
 
+// raceExit keeps each run of a binary built with -race from waiting a second
+// for other goroutines' reports when it ends.
+const raceExit = "atexit_sleep_ms=10"
+
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -126,6 +130,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                scriptCommands,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FIXTURES", fixturesFolder(t))
+			env.Setenv("GORACE", raceExit)
 			env.Setenv("CASES", filepath.Join(fixturesFolder(t), "cases"))
 			if dir := os.Getenv("GOCOVERDIR"); dir != "" {
 				env.Setenv("GOCOVERDIR", dir)
