@@ -67,7 +67,7 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		var out, err bytes.Buffer
 		got := run(cancelled(t, interrupted{sig}), []string{"shardtool", "fail"}, strings.NewReader(""), &out, &err)
-		if got != code || err.String() != "shardtool: interrupted by "+sig.String()+"\n" {
+		if got != code || err.String() != "shardtool: ended by a signal: "+sig.String()+"\n" {
 			t.Errorf("%v: exit %d, %q", sig, got, err.String())
 		}
 	}

@@ -30,7 +30,7 @@ func main() {
 // interrupted is the cause of a context that a signal cancelled.
 type interrupted struct{ sig syscall.Signal }
 
-func (i interrupted) Error() string { return "interrupted by " + i.sig.String() }
+func (i interrupted) Error() string { return "ended by a signal: " + i.sig.String() }
 
 // interruptible returns a context that the first SIGINT or SIGTERM cancels, so
 // that outputs are taken back; a second one kills the process at once.
