@@ -165,7 +165,7 @@ func (c *conversion) partOf(key []byte) *part {
 func (c *conversion) once() error {
 	for _, name := range c.names {
 		var in *input
-		err := c.shard(c.o.Store, name, func(s *reader.Shard, sample *format.Sample) error {
+		err := c.shard(c.o.Store, name, c.losses.add, func(s *reader.Shard, sample *format.Sample) error {
 			if in == nil {
 				in = inputOf(s)
 			}
@@ -178,10 +178,11 @@ func (c *conversion) once() error {
 	return nil
 }
 
-// shard passes the samples of one input that are kept to each.
-func (c *conversion) shard(st store.Store, name string, each func(s *reader.Shard, sample *format.Sample) error) error {
+// shard passes the samples of one input that are kept to each, and its losses
+// to lost.
+func (c *conversion) shard(st store.Store, name string, lost func(format.Loss), each func(s *reader.Shard, sample *format.Sample) error) error {
 	read := c.o.Read
-	read.OnLoss = c.losses.add
+	read.OnLoss = lost
 	s, err := reader.OpenShard(c.ctx, st, name, &read)
 	if err != nil {
 		return err

@@ -417,6 +417,39 @@ func TestLossesAreReported(t *testing.T) {
 	}
 }
 
+// TestLossesOfCopiesNameTheInput shuffles a compressed input that is cut: it is
+// copied first, and what is said must be about the input.
+func TestLossesOfCopiesNameTheInput(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in.tar.gz")
+	convert(t, []string{writeTar(t, "in.tar", 40)}, in, nil)
+	data, err := os.ReadFile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in, data[:len(data)/2], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.tar")
+	o := &shard.ConvertOptions{Shuffle: true, Options: shard.Options{Read: reader.Options{OnError: format.Resync}}}
+	c := convert(t, []string{in}, out, o)
+	if c.Samples == 0 || c.Samples == 40 || len(contents(t, out)) != int(c.Samples) || c.Lost == 0 {
+		t.Errorf("%d samples, %d losses", c.Samples, c.Lost)
+	}
+	for _, l := range c.Losses {
+		if e := format.AsError(l.Err); e.Shard != in {
+			t.Errorf("a loss is of %q: %v", e.Shard, l.Err)
+		}
+	}
+	o.Read.OnError = format.Stop
+	if _, err := shard.Convert(t.Context(), []string{in}, filepath.Join(dir, "no.tar"), o); !errors.Is(err, format.ErrTruncated) || format.AsError(err).Shard != in {
+		t.Errorf("stop: %v", err)
+	}
+	if left := files(t, dir); !slices.Equal(left, []string{"in.tar.gz", "out.tar"}) {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // TestExtractStaysInItsFolder extracts names that point elsewhere.
 func TestExtractStaysInItsFolder(t *testing.T) {
 	for _, name := range []string{"../evil.jpg", "a/../../evil.jpg", "/evil.jpg", "a/./b.jpg", "a//b.jpg", "../../../../../../tmp/evil.jpg"} {

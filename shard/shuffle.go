@@ -88,7 +88,11 @@ func (c *conversion) find(name string, number int32, in *pass) ([]ref, error) {
 		return nil, err
 	}
 	var refs []ref
-	err = c.shard(in.store, in.file, func(s *reader.Shard, sample *format.Sample) error {
+	lost := func(l format.Loss) {
+		l.Err = in.renamed(l.Err)
+		c.losses.add(l)
+	}
+	err = c.shard(in.store, in.file, lost, func(s *reader.Shard, sample *format.Sample) error {
 		if len(refs) > 0 {
 			refs[len(refs)-1].end = sample.Offset
 		}
