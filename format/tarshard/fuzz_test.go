@@ -105,7 +105,7 @@ func compareOracle(t *testing.T, data []byte) {
 		if skipsOracle(data, m) {
 			return
 		}
-		if string(m.Name) != h.Name || string(m.Link) != h.Linkname && h.Linkname != "" || m.Size != h.Size && m.Size != 0 {
+		if string(m.Name) != h.Name || isLink(h) && string(m.Link) != h.Linkname || m.Size != h.Size && m.Size != 0 {
 			t.Fatalf("have %+v %q -> %q\narchive/tar %+v", m, m.Name, m.Link, h)
 		}
 		have, err1 := io.ReadAll(w)
@@ -118,6 +118,10 @@ func compareOracle(t *testing.T, data []byte) {
 		}
 	}
 }
+
+// isLink: of other members the walker gives no link, archive/tar what the
+// header holds there.
+func isLink(h *tar.Header) bool { return h.Typeflag == tar.TypeLink || h.Typeflag == tar.TypeSymlink }
 
 // skipsOracle tells headers that are read differently on purpose.
 func skipsOracle(data []byte, m *tarshard.Member) bool {
@@ -193,8 +197,17 @@ func readOutcome(r result) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprint(&b, r.skipped, format.Class(r.err))
+	fmt.Fprint(&b, onceCut(r.skipped), format.Class(r.err))
 	return b.String()
+}
+
+// onceCut counts the end of a stream that is cut once: a Reader that misses
+// payload there may count the payload and the end.
+func onceCut(skipped map[string]int64) map[string]int64 {
+	if skipped[tarshard.SkipTruncated] > 1 {
+		skipped[tarshard.SkipTruncated] = 1
+	}
+	return skipped
 }
 
 func scanOutcome(s *tarshard.Scanner) string {
@@ -211,7 +224,7 @@ func scanOutcome(s *tarshard.Scanner) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprint(&b, s.Skipped(), format.Class(last))
+	fmt.Fprint(&b, onceCut(s.Skipped()), format.Class(last))
 	return b.String()
 }
 
