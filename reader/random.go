@@ -2,7 +2,9 @@ package reader
 
 import (
 	"context"
+	"errors"
 	"io"
+	"slices"
 
 	"shardtool/format"
 	"shardtool/format/tarshard"
@@ -21,14 +23,22 @@ type Random struct {
 	recent  []string // names of what is open, the one used last at the end
 	tar     *tarshard.Reader
 	records *recordSource
+	data    []byte // of the fields that Fill read
 }
 
 // maxOpen bounds the objects that a Random keeps open.
 const maxOpen = 64
 
-// NewRandom returns a Random that reads as o says.
+// NewRandom returns a Random that reads as o says, but for OnLoss: who found
+// the samples knows what is lost.
 func NewRandom(ctx context.Context, o *Options) *Random {
-	return &Random{ctx: ctx, opts: o.orDefault(), open: make(map[string]store.Object)}
+	r := &Random{ctx: ctx, opts: o.orDefault(), open: make(map[string]store.Object)}
+	r.opts.OnLoss = nil
+	if r.opts.OnError == format.Resync {
+		// Damage behind a sample does not put it in question again.
+		r.opts.OnError = format.Skip
+	}
+	return r
 }
 
 // Place says where in which shard a sample stands.
@@ -42,7 +52,8 @@ type Place struct {
 }
 
 // Sample reads the sample at a place and lends it until the next call. Its
-// Index is not known. What is not a sample any more is ErrStale.
+// Index is not known. What is not a sample any more is ErrStale. Links of a tar
+// are followed within the sample; see Fill for others.
 func (r *Random) Sample(p Place) (*format.Sample, error) {
 	o, err := r.object(p)
 	if err != nil {
@@ -50,12 +61,8 @@ func (r *Random) Sample(p Place) (*format.Sample, error) {
 	}
 	section := io.NewSectionReader(store.ReaderAt(r.ctx, o), p.Offset, p.End-p.Offset)
 	sample, err := r.source(section, p).next()
-	at := format.Location{Shard: p.Name, Offset: p.Offset, Record: format.Unknown}
-	if err == io.EOF {
-		return nil, format.Errorf(format.ErrStale, at, "there is no sample here any more")
-	}
 	if err != nil {
-		return nil, format.ReadError(err, at)
+		return nil, p.fault(err)
 	}
 	sample.Index = format.Unknown
 	sample.Offset += p.Offset
@@ -65,13 +72,58 @@ func (r *Random) Sample(p Place) (*format.Sample, error) {
 	return sample, nil
 }
 
-func (r *Random) source(section io.Reader, p Place) source {
+// fault makes of an error of reading a sample alone one that says where in the
+// shard that was.
+func (p *Place) fault(err error) error {
+	at := format.Location{Shard: p.Name, Offset: p.Offset, Record: format.Unknown}
+	switch e := format.AsError(err); {
+	case err == io.EOF, errors.Is(err, format.ErrWrongFormat), errors.Is(err, format.ErrTruncated):
+		return format.Errorf(format.ErrStale, at, "there is no whole sample here any more")
+	case e != nil && e.Offset >= 0:
+		moved := *e
+		moved.Offset, moved.Record = moved.Offset+p.Offset, format.Unknown
+		return &moved
+	}
+	return format.ReadError(err, at)
+}
+
+// Fill reads the data of the fields of s, by their Offset and Size, from the
+// shard of p, whatever stands there, and lends it until the next call. It is for
+// samples whose fields links lead to elsewhere in a tar shard, as a Shard found
+// them. A field whose Offset is not known stays as it is.
+func (r *Random) Fill(p Place, s *format.Sample) error {
+	o, err := r.object(p)
+	if err != nil {
+		return err
+	}
+	r.data = r.data[:0]
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		if f.Offset < 0 {
+			continue
+		}
+		from, n := len(r.data), int(f.Size())
+		r.data = slices.Grow(r.data, max(n, 1))[:from+n] // an empty field is not nil
+		f.Data = r.data[from : from+n : from+n]
+		if m, err := o.ReadAt(r.ctx, f.Data, f.Offset); m < n {
+			at := s.Location()
+			at.Shard, at.Field = p.Name, f.Name
+			if err == io.EOF {
+				return format.Errorf(format.ErrStale, at, "the shard ends before the field does")
+			}
+			return format.ReadError(err, at)
+		}
+	}
+	return nil
+}
+
+func (r *Random) source(section *io.SectionReader, p Place) source {
 	opts := r.opts
 	if p.Format == Tar {
 		if r.tar == nil {
-			r.tar = tarshard.NewReader(section, tarOptions(p.Name, nil, &opts))
+			r.tar = tarshard.NewReader(section, tarOptions(p.Name, section, &opts))
 		} else {
-			r.tar.Reset(section, tarOptions(p.Name, nil, &opts))
+			r.tar.Reset(section, tarOptions(p.Name, section, &opts))
 		}
 		return tarSource{r.tar}
 	}

@@ -3,13 +3,9 @@ package reader_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,8 +23,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const cases = "../fixtures/cases/"
 
 // tarOf writes samples of the fields jpg and cls as a tar.
 func tarOf(t testing.TB, n int) []byte {
@@ -304,138 +298,6 @@ func TestRandomReadsWhatReadingInOrderGave(t *testing.T) {
 	wrong.Offset, wrong.End = 512, 1024
 	if _, err := random.Sample(wrong); err == nil {
 		t.Error("a sample was read in the middle of another")
-	}
-}
-
-// TestCases reads the cases of all formats by the default policy.
-func TestCases(t *testing.T) {
-	raw, err := os.ReadFile(cases + "cases.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type samples []struct {
-		Key    string
-		Fields map[string]string
-	}
-	type readCase struct {
-		Name, Kind string
-		Files      []string
-		Compose    []any
-		Expect     struct {
-			Request struct{ Fields []string }
-			Samples *samples
-			AlsoOK  []samples `json:"samples_also_ok"`
-			Records *[]string
-			Skipped map[string]int64
-			Error   *struct {
-				Class        string
-				AlsoOK       any `json:"also_ok"`
-				Offset       *int64
-				SampleOffset *int64 `json:"sample_offset"`
-				Record       *int64
-				Key          string
-			}
-		}
-	}
-	var raws []json.RawMessage
-	if err := json.Unmarshal(raw, &raws); err != nil {
-		t.Fatal(err)
-	}
-	var all []readCase
-	for _, r := range raws {
-		var kind struct{ Kind string }
-		if err := json.Unmarshal(r, &kind); err != nil {
-			t.Fatal(err)
-		}
-		if kind.Kind != "keys" && kind.Kind != "container" && kind.Kind != "tfrecord" {
-			continue
-		}
-		var c readCase
-		if err := json.Unmarshal(r, &c); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-	}
-	held := 0
-	for _, c := range all {
-		var paths []string
-		index := false
-		for _, f := range c.Files {
-			if strings.HasSuffix(f, ".idx") {
-				index = true
-				continue
-			}
-			paths = append(paths, cases+f)
-		}
-		e := c.Expect
-		if c.Compose != nil || e.Samples == nil && e.Records == nil ||
-			index && e.Error != nil { // an index that does not fit is not this package's
-			continue
-		}
-		held++
-		o := &reader.Options{Fields: e.Request.Fields}
-		if e.Records != nil {
-			o.Type = reader.Raw
-		}
-		var got []string
-		var fault error
-		for s, err := range reader.New(&store.Local{}, paths, o).Samples(t.Context()) {
-			if err != nil {
-				fault = err
-				break
-			}
-			if e.Records != nil {
-				sum := sha256.Sum256(s.Fields[0].Data)
-				got = append(got, hex.EncodeToString(sum[:]))
-				continue
-			}
-			fields := map[string]string{}
-			for _, f := range s.Fields {
-				sum := sha256.Sum256(f.Data)
-				fields[strings.ToLower(f.Name)] = hex.EncodeToString(sum[:])
-			}
-			got = append(got, fmt.Sprint(string(s.Key), fields))
-		}
-		allowed := [][]string{}
-		if e.Records != nil {
-			allowed = append(allowed, *e.Records)
-		} else {
-			for _, list := range append([]samples{*e.Samples}, e.AlsoOK...) {
-				texts := []string{}
-				for _, s := range list {
-					texts = append(texts, fmt.Sprint(s.Key, s.Fields))
-				}
-				allowed = append(allowed, texts)
-			}
-		}
-		right := false
-		for _, want := range allowed {
-			right = right || strings.Join(got, "\n") == strings.Join(want, "\n")
-		}
-		if !right {
-			t.Errorf("%s: delivered\n%s\nwant\n%s", c.Name, strings.Join(got, "\n"), strings.Join(allowed[0], "\n"))
-		}
-		switch want := e.Error; {
-		case want == nil && fault != nil:
-			t.Errorf("%s: %v", c.Name, fault)
-		case want != nil && fault == nil:
-			t.Errorf("%s: no error, want %s", c.Name, want.Class)
-		case want != nil:
-			f := format.AsError(fault)
-			also := fmt.Sprint(want.AlsoOK)
-			if class := format.Class(fault); class != want.Class && !strings.Contains(also, class) {
-				t.Errorf("%s: %v, want %s", c.Name, fault, want.Class)
-			}
-			if want.Offset != nil && f.Offset != *want.Offset && (want.SampleOffset == nil || f.Offset != *want.SampleOffset) {
-				t.Errorf("%s: %v, want offset %d", c.Name, fault, *want.Offset)
-			}
-			if want.Record != nil && f.Record != *want.Record || want.Key != "" && f.Key != want.Key {
-				t.Errorf("%s: %v, want record %v and key %q", c.Name, fault, want.Record, want.Key)
-			}
-		}
-	}
-	if held < 70 {
-		t.Errorf("only %d cases were held", held)
 	}
 }
 

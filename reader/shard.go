@@ -68,7 +68,7 @@ func (s *Shard) Next() (*format.Sample, error) {
 	if err == io.EOF {
 		// What is left in a compressed stream may still show a fault, unless
 		// it was told of as what cut a sample short.
-		if err = s.stream.drain(); err != io.EOF && errors.Is(s.told, err) {
+		if err = s.stream.drain(); err != io.EOF && s.knows(err) {
 			err = io.EOF
 		}
 	}
@@ -77,6 +77,13 @@ func (s *Shard) Next() (*format.Sample, error) {
 		return nil, err
 	}
 	return sample, nil
+}
+
+// knows reports whether the last loss was for that fault of the compressed
+// data: it wraps the error, or is a copy that says more of where.
+func (s *Shard) knows(err error) bool {
+	told, fault := format.AsError(s.told), format.AsError(err)
+	return errors.Is(s.told, err) || told != nil && fault != nil && told.Err == fault.Err && told.Detail == fault.Detail
 }
 
 // Samples yields the samples, each lent until the next iteration. An error is
@@ -144,7 +151,7 @@ func (s *Shard) Skipped() map[string]int64 { return s.source.skipped() }
 // after Next returned io.EOF.
 func (s *Shard) Warnings() map[format.Warning]int64 {
 	w := s.source.warnings()
-	if s.stream.trailing() {
+	if s.stream.Trailing() {
 		if w == nil {
 			w = make(map[format.Warning]int64)
 		}

@@ -71,7 +71,11 @@ func (s *Stream) sniff(o *Options) error {
 		head = newHead(s.unzip)
 		s.r = head
 	}
-	return s.decideFormat(o.Format, head.prefix)
+	err := s.decideFormat(o.Format, head.prefix)
+	if err != nil && head.err != nil && head.err != io.EOF {
+		return format.ReadError(head.err, format.Location{Shard: s.Name, Record: 0}) // why so little is known
+	}
+	return err
 }
 
 func (s *Stream) decideFormat(asked Format, prefix []byte) error {
@@ -146,7 +150,9 @@ func (s *Stream) drain() error {
 	return io.EOF
 }
 
-func (s *Stream) trailing() bool { return s.unzip != nil && s.unzip.Trailing() }
+// Trailing reports whether bytes that belong to nothing were found behind the
+// compressed data.
+func (s *Stream) Trailing() bool { return s.unzip != nil && s.unzip.Trailing() }
 
 // counter counts the bytes that pass.
 type counter struct {

@@ -1,12 +1,14 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"shardtool/format"
 	"shardtool/reader"
@@ -25,12 +27,19 @@ type ref struct {
 // pass is an input of two passes.
 type pass struct {
 	input
-	store store.Store
-	file  string // its name in store: that of the input, or of its spool
+	store  store.Store
+	file   string                   // its name in store: that of the input, or of its spool
+	linked map[int64]*format.Sample // those with fields that stand elsewhere, without data, by offset
+
+	// Of a spool: the fault that ended it early, and whether bytes follow the
+	// compressed data.
+	cut      error
+	trailing bool
 }
 
 // twice finds all samples, then reads and writes them in the order and
-// division that were asked for. It keeps 32 bytes for each sample.
+// division that were asked for. It keeps 32 bytes for each sample, and the
+// places of the fields of those with links.
 func (c *conversion) twice() error {
 	inputs := make([]pass, len(c.names))
 	var refs []ref
@@ -56,9 +65,7 @@ func (c *conversion) twice() error {
 	defer random.Close()
 	for _, r := range refs {
 		in := &inputs[r.input]
-		sample, err := random.Sample(reader.Place{
-			Store: in.store, Name: in.file, Format: in.format, Type: in.typ, Offset: r.offset, End: r.end,
-		})
+		sample, err := in.sample(random, r)
 		if err != nil {
 			return in.renamed(err)
 		}
@@ -70,6 +77,36 @@ func (c *conversion) twice() error {
 		}
 	}
 	return nil
+}
+
+// sample reads a sample again.
+func (p *pass) sample(random *reader.Random, r ref) (*format.Sample, error) {
+	at := reader.Place{Store: p.store, Name: p.file, Format: p.format, Type: p.typ, Offset: r.offset, End: r.end}
+	if s := p.linked[r.offset]; s != nil {
+		again := *s // whose data is lent, and not kept with it
+		again.Fields = slices.Clone(s.Fields)
+		return &again, random.Fill(at, &again)
+	}
+	return random.Sample(at)
+}
+
+// links keeps a sample that a link of a tar shard leads out of, for that cannot
+// be followed from the sample alone.
+func (p *pass) links(s *reader.Shard, sample *format.Sample) {
+	elsewhere := func(f format.Field) bool {
+		return f.Offset >= 0 && (f.Offset < sample.Offset || f.Offset >= s.End())
+	}
+	if s.Format() != reader.Tar || !slices.ContainsFunc(sample.Fields, elsewhere) {
+		return
+	}
+	kept := &format.Sample{Index: sample.Index, Offset: sample.Offset, Key: bytes.Clone(sample.Key)}
+	for _, f := range sample.Fields {
+		kept.Fields = append(kept.Fields, format.Field{Name: f.Name, Kind: f.Kind, Length: f.Size(), Offset: f.Offset})
+	}
+	if p.linked == nil {
+		p.linked = make(map[int64]*format.Sample)
+	}
+	p.linked[sample.Offset] = kept
 }
 
 // shuffleStream sets the shuffle's random numbers apart from others of the
@@ -88,8 +125,10 @@ func (c *conversion) find(name string, number int32, in *pass) ([]ref, error) {
 		return nil, err
 	}
 	var refs []ref
+	told := false // of what is missing at the end
 	lost := func(l format.Loss) {
 		l.Err = in.renamed(l.Err)
+		told = l.Offset+l.Bytes >= size
 		c.losses.add(l)
 	}
 	err = c.shard(in.store, in.file, lost, func(s *reader.Shard, sample *format.Sample) error {
@@ -101,6 +140,7 @@ func (c *conversion) find(name string, number int32, in *pass) ([]ref, error) {
 			in.input = *inputOf(s)
 			in.name = name
 		}
+		in.links(s, sample)
 		p := c.partOf(c.keyed(sample))
 		for i := range c.parts {
 			if c.parts[i] == p {
@@ -109,7 +149,17 @@ func (c *conversion) find(name string, number int32, in *pass) ([]ref, error) {
 		}
 		return nil
 	})
-	return refs, in.renamed(err)
+	if err != nil {
+		return refs, in.renamed(err)
+	}
+	if in.cut != nil && !told {
+		c.losses.add(format.Loss{Offset: size, Err: in.cut})
+		c.result.Skipped[format.Class(in.cut)]++
+	}
+	if in.trailing {
+		c.result.Warnings[format.TrailingGarbage]++
+	}
+	return refs, nil
 }
 
 func sizeOf(ctx context.Context, st store.Store, name string) (int64, error) {
@@ -137,9 +187,9 @@ func (c *conversion) spool(in *pass) error {
 	if e := f.Close(); err == nil {
 		err = e
 	}
-	if damaged(err) && c.o.Read.OnError != format.Stop {
-		c.losses.add(format.Loss{Offset: format.Unknown, Records: format.Unknown, Err: err})
-		err = nil
+	in.trailing = s.Trailing()
+	if damaged(err) && c.o.Read.OnError == format.Resync {
+		in.cut, err = err, nil
 	}
 	return format.ReadError(err, format.Location{Shard: s.Name, Offset: format.Unknown, Record: format.Unknown})
 }

@@ -222,6 +222,7 @@ func TestPieces(t *testing.T) {
 		"gzip, cut in a header":     {compress.Gzip, join(gz(t, a), gz(t, b)[:5]), a, false, format.ErrTruncated},
 		"gzip, cut in a magic":      {compress.Gzip, join(gz(t, a), []byte{0x1f}), a, false, format.ErrTruncated},
 		"gzip, another method":      {compress.Gzip, []byte("\x1f\x8b\x07\x00\x00\x00\x00\x00\x00\x03"), nil, false, format.ErrUnsupported},
+		"gzip, reserved flag":       {compress.Gzip, []byte("\x1f\x8b\x08\x40\x00\x00\x00\x00\x00\x03"), nil, false, format.ErrUnsupported},
 		"gzip, nothing":             {compress.Gzip, nil, nil, false, format.ErrTruncated},
 		"not gzip":                  {compress.Gzip, text(100), nil, false, format.ErrWrongFormat},
 		"zlib, padding":             {compress.Zlib, join(zz(t, a), nul), a, false, nil},

@@ -3,6 +3,7 @@ package compress_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,7 +15,8 @@ import (
 
 // FuzzDecompress reads anything as anything, within a small bound. Whatever
 // the sizes of the reads, the same bytes come out; and where the standard
-// library reads a gzip stream to its end, so does the Reader.
+// library reads a gzip stream to its end, so does the Reader, unless the header
+// has flags that RFC 1952 reserves.
 func FuzzDecompress(f *testing.F) {
 	for _, pattern := range []string{"tfrecord/*.gz", "tfrecord/good_zlib.tfrecord", "container/*.gz", "container/*.zst"} {
 		names, err := filepath.Glob(filepath.Join(cases, pattern))
@@ -68,6 +70,9 @@ func std(t *testing.T, in, got []byte, err error) {
 		return
 	}
 	want, bad := io.ReadAll(io.LimitReader(r, 1<<20))
+	if errors.Is(err, format.ErrUnsupported) {
+		return // compress/gzip does not look at reserved flags
+	}
 	if bad == nil && len(want) < 1<<20 && (err != nil || !bytes.Equal(got, want)) {
 		t.Fatalf("compress/gzip reads %d bytes, here are %d and %v", len(want), len(got), err)
 	}

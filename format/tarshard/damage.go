@@ -99,6 +99,7 @@ func (g *grouper) curHas(folds []*fieldFold) bool {
 // broken decides what comes after a fault of the structure: whether the sample
 // that was being collected is delivered, and how reading goes on.
 func (g *grouper) broken(err error) (done bool, _ error) {
+	g.foreign = false
 	err = g.locate(err)
 	if g.fatal(err) {
 		g.open = false
@@ -111,6 +112,9 @@ func (g *grouper) broken(err error) (done bool, _ error) {
 		judged = g.verdict()
 		if g.w.marked && judged != half {
 			judged = whole // the fault is behind the end of the archive
+		}
+		if g.foreign && (judged != half || g.table.all) {
+			judged = whole // as without the fault
 		}
 	}
 	if g.opts.OnError == format.Resync {
@@ -169,7 +173,8 @@ func (g *grouper) locateHeader(e *format.Error) {
 		return
 	}
 	e.Key, e.Field = string(key), string(field)
-	if g.open && bytes.Equal(key, g.cur.key) {
+	g.foreign = !bytes.Equal(key, g.cur.key)
+	if g.open && !g.foreign {
 		g.within = true
 		e.Record = g.cur.index
 	}

@@ -71,6 +71,7 @@ type grouper struct {
 	field   []byte
 	link    *target
 	within  bool   // the member of w belongs to cur
+	foreign bool   // the header that is bad belongs to another sample than cur
 	out     *group // delivered
 	pick    []int  // which parts of out the fields asked for are; -1: missing
 	err     error  // sticky

@@ -46,13 +46,14 @@
 // it is not sure that the sample beside the damage has all of them. Such a
 // sample counts as whole if the caller asked for fields and it has them all,
 // or, without such a request, if all samples of the shard so far had the same
-// fields and it has them too. It counts as half if it lacks one of them. Else
-// it is not known. Under Stop and Skip the damage ends reading, and the sample
-// before it is delivered unless it is half; under Resync, which reads on, the
-// samples on both sides of the damage are delivered only if they are whole.
-// What is not delivered is part of the reported loss. A shard that ends without
-// an end marker, but not within a member, is not taken for damage: its last
-// sample is delivered unless it is half, and format.NoEndMarker is counted.
+// fields and it has them too, or if what is damaged is a header that still
+// names another key. It counts as half if it lacks one of them. Else it is not
+// known. Under Stop and Skip the damage ends reading, and the sample before it
+// is delivered unless it is half; under Resync, which reads on, the samples on
+// both sides of the damage are delivered only if they are whole. What is not
+// delivered is part of the reported loss. A shard that ends without an end
+// marker, but not within a member, is not taken for damage: its last sample is
+// delivered unless it is half, and format.NoEndMarker is counted.
 //
 // The formats are described in POSIX.1-2017 (pax, "ustar Interchange Format"
 // and "pax Header Block"), the GNU tar manual ("Basic Tar Format") and

@@ -129,6 +129,8 @@ func TestErrors(t *testing.T) {
 		"stray byte":     {append(bytes.Clone(sound), 0x80), "corrupt: no field begins here, at byte 18 of the record"},
 		"bad int64 list": {append(sound[:len(sound)-1:len(sound)-1], 0x80), `(field "label"): corrupt: a list of int64 values is not sound, at byte 15 of the record`},
 		"huge length":    {[]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}, "corrupt: a message ends after the record does, at byte 0 of the record"},
+		"name":           {[]byte("\x0a\x05\x0a\x03\x0a\x01\xff"), "corrupt: a name is not UTF-8, at byte 6 of the record"},
+		"first of names": {[]byte("\x0a\x08\x0a\x06\x0a\x01\xff\x0a\x01a"), "corrupt: a name is not UTF-8, at byte 6 of the record"},
 	} {
 		var e tfexample.Example
 		var s tfexample.SequenceExample

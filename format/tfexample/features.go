@@ -1,6 +1,10 @@
 package tfexample
 
-import "shardtool/format"
+import (
+	"unicode/utf8"
+
+	"shardtool/format"
+)
 
 // Features is the map of names to features of an Example or of the context of
 // a SequenceExample, or the map of names to lists of features of the latter.
@@ -131,6 +135,9 @@ func (f *Features) entry(c cursor) error {
 		case !ok:
 			return corrupt(at, "a field of a feature's entry ends after it")
 		case num == 1:
+			if !utf8.Valid(name.rest()) { // one that this one takes the place of
+				return corrupt(name.i, "a name is not UTF-8")
+			}
 			name.i, name.end = lo, hi
 		default:
 			var err error

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"shardtool/format"
 )
@@ -111,12 +112,23 @@ func (p *pipe) Stream(ctx context.Context, off int64) (io.ReadCloser, error) {
 		return nil, format.Errorf(format.ErrUnsupported, at(p.name), "a stream can be read once, from its start")
 	}
 	p.used = true
-	return &pipeReader{ctx: ctx, p: p}, nil
+	return &pipeReader{ctx: ctx, p: p, release: interrupt(ctx, p.r)}, nil
+}
+
+// interrupt ends a read that waits for the other end of a pipe when ctx ends,
+// where the system can do that, until it is released.
+func interrupt(ctx context.Context, r io.Reader) (release func() bool) {
+	d, ok := r.(interface{ SetReadDeadline(time.Time) error })
+	if !ok {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, func() { _ = d.SetReadDeadline(time.Unix(1, 0)) }) // long ago
 }
 
 type pipeReader struct {
-	ctx context.Context
-	p   *pipe
+	ctx     context.Context
+	p       *pipe
+	release func() bool
 }
 
 func (r *pipeReader) Read(b []byte) (int, error) {
@@ -125,12 +137,18 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 	}
 	n, err := r.p.r.Read(b)
 	if err != nil && err != io.EOF {
+		if e := r.ctx.Err(); e != nil {
+			return n, e
+		}
 		err = nameError(r.p.name, err)
 	}
 	return n, err
 }
 
-func (r *pipeReader) Close() error { return nil }
+func (r *pipeReader) Close() error {
+	r.release()
+	return nil
+}
 
 // List yields the regular files whose paths begin with prefix, descending into
 // folders. Files that Create is still writing are left out.
