@@ -115,15 +115,39 @@ func (m *mapper) toTar(s *format.Sample) (*format.Sample, error) {
 		fields = fields[1:] // the key says it
 	}
 	out, err := m.each(s, fields, m.fieldToTar)
-	if err == nil && len(out.Fields) == 0 {
-		m.add(format.Field{Name: noFields, Data: []byte{}, Offset: format.Unknown})
+	switch {
+	case err != nil:
+		return nil, err
+	case !m.explicitKeys && !holdsKey(s.Fields, string(s.Key)):
+		m.mark(noKey)
+	case len(out.Fields) == 0:
+		m.mark(noFields)
 	}
-	return out, err
+	return out, nil
 }
 
-// noFields is the one field in a tar of a record that has none, which would
-// vanish there otherwise.
-const noFields = "%none"
+// Fields in a tar that are no features. noFields is the one field of a record
+// that has none, which would vanish there otherwise. noKey is in a record
+// without the feature __key__ where others have it.
+const (
+	noFields = "%none"
+	noKey    = "%nokey"
+)
+
+func (m *mapper) mark(name string) {
+	m.add(format.Field{Name: name, Data: []byte{}, Offset: format.Unknown})
+}
+
+func isMark(f format.Field, name string) bool { return f.Name == name && f.Size() == 0 }
+
+// holdsKey reports whether one of the fields is the feature __key__ with that
+// key, as it is named in a record or in a tar.
+func holdsKey(fields []format.Field, key string) bool {
+	return slices.ContainsFunc(fields, func(f format.Field) bool {
+		name, _ := decodeField(f.Name)
+		return f.Kind == format.Bytes && name == reader.KeyFeature && string(f.Data) == key
+	})
+}
 
 // startsWithKey reports whether the first field of a record's sample is its
 // key.
@@ -184,13 +208,18 @@ func pictureSuffix(data []byte) string {
 // toRecord maps a tar sample to the sample of a record.
 func (m *mapper) toRecord(s *format.Sample) (*format.Sample, error) {
 	m.start(s)
-	if !m.explicitKeys {
-		key := []byte(decodeKey(string(s.Key)))
-		m.add(format.Field{Name: reader.KeyFeature, Data: key, Offset: format.Unknown})
-	}
 	fields := s.Fields
-	if len(fields) == 1 && fields[0].Name == noFields && len(fields[0].Data) == 0 {
+	key := decodeKey(string(s.Key))
+	unkeyed := m.explicitKeys || len(fields) > 0 && holdsKey(fields[1:], key) // in the first place toTar leaves it out
+	switch last := len(fields) - 1; {
+	case last < 0:
+	case isMark(fields[last], noKey):
+		fields, unkeyed = fields[:last], true
+	case last == 0 && isMark(fields[0], noFields):
 		fields = nil
+	}
+	if !unkeyed {
+		m.add(format.Field{Name: reader.KeyFeature, Data: []byte(key), Offset: format.Unknown})
 	}
 	out, err := m.each(s, fields, func(f format.Field, to string, renamed bool) error {
 		m.fieldToRecord(s, f, to, renamed)
@@ -199,14 +228,19 @@ func (m *mapper) toRecord(s *format.Sample) (*format.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[string]bool, len(out.Fields))
+	type feature struct {
+		name string
+		list bool // the context and the lists of a SequenceExample are apart
+	}
+	names := make(map[feature]bool, len(out.Fields))
 	for _, f := range out.Fields {
-		if names[f.Name] {
+		this := feature{f.Name, f.Kind == format.FeatureList}
+		if names[this] {
 			at := s.Location()
 			at.Field = f.Name
 			return nil, format.Errorf(format.ErrDuplicate, at, "two fields of the sample would be this feature")
 		}
-		names[f.Name] = true
+		names[this] = true
 	}
 	return out, nil
 }

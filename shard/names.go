@@ -158,7 +158,7 @@ func encodeField(f format.Field) string {
 // suffix.
 func fieldName(name string, kind format.Kind, dot bool) string {
 	stem, changed := escapeField(name, dot, false)
-	if !changed && name != noFields {
+	if !changed && name != noFields && name != noKey {
 		if n, k := decodeField(stem + suffixes[kind]); n == name && k == kind || dot {
 			return stem + suffixes[kind]
 		}
@@ -179,7 +179,7 @@ func escapeField(name string, dot, percent bool) (stem string, changed bool) {
 			dot && i == len(plain),
 			c == '.' && i == len(name)-1: // would be no field to some
 			b, changed = appendEscape(b, c), true
-		case percent && (isEscape(name[i:]) || name == noFields && i == 0):
+		case percent && (isEscape(name[i:]) || i == 0 && (name == noFields || name == noKey)):
 			b = appendEscape(b, c)
 		default:
 			b = append(b, c)

@@ -2,9 +2,12 @@ package shard
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +16,8 @@ import (
 	"shardtool/format"
 	"shardtool/format/tarshard"
 	"shardtool/format/tfexample"
+	"shardtool/format/tfrecord"
+	"shardtool/reader"
 )
 
 // nasty draws names with the characters that mean something in a path.
@@ -211,4 +216,65 @@ func roundTrip(t *rapid.T, s *format.Sample) *format.Sample {
 		t.Fatalf("after the sample: %v", err)
 	}
 	return got
+}
+
+// TestMixedKeysSurviveTar converts records of which some begin with __key__,
+// some have it later, some not at all, and some have nothing else, in any order.
+func TestMixedKeysSurviveTar(t *testing.T) {
+	key := func(k string) format.Field { return format.Field{Name: "__key__", Data: []byte(k)} }
+	a := format.Field{Name: "a", Data: []byte("x")}
+	kinds := func(i int) [][]format.Field {
+		k := key(fmt.Sprint("k", i))
+		return [][]format.Field{{k, a}, {a, k}, {a}, {}, {k}, {{Name: "%nokey", Data: []byte{}}}, {k, {Name: "%none", Data: []byte{}}}}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "keys")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		var want []byte
+		for i := range rapid.IntRange(1, 6).Draw(t, "records") {
+			var b tfexample.Builder
+			all := kinds(i)
+			for _, f := range all[rapid.IntRange(0, len(all)-1).Draw(t, "kind")] {
+				b.AddField(f)
+			}
+			want = tfrecord.AppendFrame(want, b.AppendTo(nil))
+		}
+		in, tar, back := dir+"/in.tfrecord", dir+"/there.tar", dir+"/back.tfrecord"
+		if err := os.WriteFile(in, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		o := &ConvertOptions{Options: Options{Read: reader.Options{Type: reader.Example}}}
+		if _, err := Convert(context.Background(), []string{in}, tar, o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Convert(context.Background(), []string{tar}, back, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(back); !bytes.Equal(got, want) {
+			t.Fatalf("came back as\n%q\nwant\n%q", got, want)
+		}
+	})
+}
+
+// TestContextAndListOfOneName: the two maps of a SequenceExample are apart.
+func TestContextAndListOfOneName(t *testing.T) {
+	var b tfexample.SequenceBuilder
+	b.Context.AddInt64("x", 1)
+	b.AddList("x", tfexample.Int64Of(2), tfexample.Int64Of(3))
+	want := tfrecord.AppendFrame(nil, b.AppendTo(nil))
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/in.tfrecord", want, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range [][2]string{{"/in.tfrecord", "/there.tar"}, {"/there.tar", "/back.tfrecord"}} {
+		if _, err := Convert(t.Context(), []string{dir + step[0]}, dir+step[1], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := os.ReadFile(dir + "/back.tfrecord"); !bytes.Equal(got, want) {
+		t.Errorf("came back as %q, want %q", got, want)
+	}
 }
