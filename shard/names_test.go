@@ -179,7 +179,7 @@ func TestTarSurvivesRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		read := &format.Sample{Fields: e.AppendFields(nil, 0)}
-		read.Key = read.Fields[0].Data
+		read.Key = read.Field(reader.KeyFeature).Data // as the reader finds it
 		back, err := new(mapper).toTar(read)
 		if err != nil {
 			t.Fatal(err)
