@@ -123,6 +123,9 @@ func (c *conversion) split(out string) error {
 	}
 	var sum, upTo float64
 	for _, p := range parts {
+		if p.Name == ".." || strings.ContainsAny(p.Name, `/\`) {
+			return outputError(format.ErrUsage, out, "the name of the part %q is no word", p.Name)
+		}
 		if !(p.Weight > 0) || math.IsInf(p.Weight, 0) {
 			return outputError(format.ErrUsage, out, "the part %q has the weight %v", p.Name, p.Weight)
 		}

@@ -338,6 +338,10 @@ func TestFailuresLeaveNothing(t *testing.T) {
 			_, err := shard.Convert(context.Background(), []string{a, b}, dir+"/out.tar", nil)
 			return err
 		}, format.ErrDuplicate},
+		{"a part that is a path", func(dir string) error {
+			_, err := shard.Convert(context.Background(), []string{good}, dir+"/e{split}.tar", &shard.ConvertOptions{Parts: []shard.Part{{Name: "../../evil", Weight: 1}, {Name: "b", Weight: 1}}})
+			return err
+		}, format.ErrUsage},
 		{"no format", func(dir string) error {
 			_, err := shard.Convert(context.Background(), []string{good}, dir+"/out", nil)
 			return err

@@ -121,11 +121,15 @@ func (x *Index) checkRest(s Shard) error {
 		return format.Errorf(format.ErrStale, at, "the index does not fit the shard: it ends here, and the shard has %d bytes", s.Size)
 	}
 	rest := tarshard.NewScannerAt(io.NewSectionReader(s.At, end, s.Size-end), s.Size-end, &tarshard.Options{Shard: s.Name, OnError: format.Skip})
-	if e, err := rest.Next(); err == nil {
+	switch e, err := rest.Next(); {
+	case err == io.EOF:
+		return nil
+	case err == nil:
 		at.Key = string(e.Key)
 		return format.Errorf(format.ErrStale, at, "the index does not fit the shard: it ends here, and the shard has another sample")
+	default:
+		return stale(err, at)
 	}
-	return nil
 }
 
 // endOf returns where in the shard the last sample of the index ends.

@@ -10,49 +10,92 @@ import (
 // here, nil where another one follows that is to be read, or the fault of what
 // does follow. It reads to the end of a stream, so that what checks it further
 // down gets to do so.
+//
+// Blocks of NUL may also be a hole: a part of the file that was never written
+// or was zeroed. The archive goes on behind it, and what is an end and what is
+// damage shows only there. See joined.
 func (w *Walker) endMarker() error {
-	w.win.advance(blockSize)
+	from := w.win.off
+	raw := w.zeroBlocks()
+	zeros := (w.win.off - from) / blockSize
 	w.marked = true
-	raw := w.win.peek(blockSize)
 	switch {
-	case len(raw) == 0, len(raw) < blockSize && allZero(raw):
+	case allZero(raw): // nothing, or less than a block
 		w.begun = true
-		return w.missingEnd()
-	case len(raw) == blockSize && (*block)(raw).zero():
-		w.begun = true
-		w.win.advance(blockSize)
-	case !w.begun:
+		if zeros == 1 {
+			return w.missingEnd()
+		}
+		w.win.advance(len(raw))
+		return w.atEnd()
+	case zeros == 1 && !w.begun:
 		return w.wrongFormat(raw)
-	default:
-		w.noEnd++ // half a marker, then something else
+	case w.joined(raw, zeros) && (w.opts.Concatenated || w.opts.OnError != format.Resync):
+		w.begun = true
+		w.concatenated++
+		if w.opts.Concatenated {
+			w.marked = false
+			w.global.reset()
+			w.global.allMost = w.lim.Header
+			w.archive = w.win.off
+			return nil
+		}
+		return w.ignoreRest()
 	}
-	return w.afterEnd()
+	w.begun = true
+	if w.searchHeader() {
+		w.marked = false
+		return w.corruptAt(from, "%d blocks of NUL stand before a header at %d: a hole, or the end of an archive to which another is joined", zeros, w.win.off)
+	}
+	w.garbage++
+	if zeros == 1 {
+		w.noEnd++ // half a marker
+	}
+	return w.atEnd()
 }
 
-// afterEnd looks at what follows an end marker.
-func (w *Walker) afterEnd() error {
+// zeroBlocks passes over blocks of NUL and returns the block behind them, or
+// what there is of one.
+func (w *Walker) zeroBlocks() []byte {
+	for {
+		w.win.advance(blockSize)
+		raw := w.win.peek(blockSize)
+		if len(raw) < blockSize || !(*block)(raw).zero() {
+			return raw
+		}
+	}
+}
+
+// usualRecord is what tar programs pad archives to, by default.
+const usualRecord = 20 * blockSize
+
+// joined reports whether an archive that ends with so many blocks of NUL is
+// followed by another one: a header stands where programs end an archive,
+// behind two blocks or at the end of a usual record. A hole that ends just
+// there looks the same: who resynchronises, and does not know of several
+// archives, does not take it for an end.
+func (w *Walker) joined(raw []byte, zeros int64) bool {
+	return zeros >= 2 && len(raw) == blockSize && (*block)(raw).plausible() &&
+		(zeros == 2 || (w.win.off-w.archive)%usualRecord == 0)
+}
+
+// searchHeader passes over blocks until one is a header, before which it leaves
+// the walker, and reports whether there was one.
+func (w *Walker) searchHeader() bool {
 	for {
 		raw := w.win.peek(blockSize)
-		switch {
-		case len(raw) == blockSize && (*block)(raw).zero():
-			w.win.advance(blockSize)
-			continue
-		case allZero(raw): // less than a block
+		if len(raw) < blockSize {
 			w.win.advance(len(raw))
-			return w.atEnd()
-		case len(raw) == blockSize && (*block)(raw).sound():
-			w.concatenated++
-			if w.opts.Concatenated {
-				w.marked = false
-				w.global.reset()
-				w.global.allMost = w.lim.Header
-				return nil
-			}
-		default:
-			w.garbage++
+			return false
 		}
-		break
+		if (*block)(raw).plausible() {
+			return true
+		}
+		w.win.advance(blockSize)
 	}
+}
+
+// ignoreRest ends the archive before the end of the stream.
+func (w *Walker) ignoreRest() error {
 	if w.win.readsAll() {
 		w.win.skip(1 << 62)
 		return w.atEnd()

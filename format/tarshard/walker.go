@@ -59,6 +59,7 @@ type Walker struct {
 	pad          int64 // after it
 	begun        bool  // something valid was seen
 	marked       bool  // the archive ended with a block of NUL at least
+	archive      int64 // where it begins: not 0 only behind another one
 	cutPad       bool  // the stream ended in the padding of m
 	extends      bool  // there are extension headers in this archive
 	headless     bool  // the fault took an extension header: the header that comes next lacks it
@@ -73,7 +74,7 @@ type Walker struct {
 
 // NewWalker returns a Walker over a decompressed stream. Payloads that are not
 // read are passed over by seeking where r is an io.Seeker and that pays, else by
-// reading. Of o it uses Shard, Limits and Concatenated. o may be nil.
+// reading. Of o it uses Shard, Limits, OnError and Concatenated. o may be nil.
 func NewWalker(r io.Reader, o *Options) *Walker {
 	w := new(Walker)
 	w.Reset(r, o)

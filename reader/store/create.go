@@ -25,13 +25,13 @@ func (l *Local) Create(ctx context.Context, name string) (Sink, error) {
 		}
 		return &inPlace{ctx: ctx, name: name, w: out}, nil
 	}
-	path := localPath(name)
+	path := filepath.Clean(localPath(name)) // as the folder of the hidden file is found
 	mode := fs.FileMode(0o666)
 	switch st, err := os.Stat(path); {
 	case err == nil && st.IsDir():
 		return nil, nameError(name, &fs.PathError{Op: "create", Path: path, Err: errIsFolder})
 	case err == nil && !st.Mode().IsRegular():
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := openFile(ctx, path, os.O_WRONLY)
 		if err != nil {
 			return nil, nameError(name, err)
 		}

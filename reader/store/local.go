@@ -38,7 +38,7 @@ func (l *Local) Open(ctx context.Context, name string) (Object, error) {
 		}
 		return &pipe{name: name, r: in}, nil
 	}
-	f, err := os.Open(localPath(name))
+	f, err := openFile(ctx, localPath(name), os.O_RDONLY)
 	if err != nil {
 		return nil, nameError(name, err)
 	}
