@@ -74,6 +74,27 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestWindowHoldsSomethingFresh: copies alone do not close a window.
+func TestWindowHoldsSomethingFresh(t *testing.T) {
+	w := newWindow(100*time.Millisecond, 100*time.Millisecond)
+	start := time.Unix(0, 0)
+	finish := func(ms int, fresh int64) bool {
+		return w.finished(start.Add(time.Duration(ms)*time.Millisecond), count{fresh: fresh, emitted: 10}, func() usage { return usage{} })
+	}
+	for i := range 5 { // the window opens at 100
+		finish(25*i, 10)
+	}
+	if !finish(250, 0) || !finish(300, 0) {
+		t.Error("closed by copies alone")
+	}
+	if finish(400, 10) {
+		t.Error("not closed by a fresh batch")
+	}
+	if w.total != (count{fresh: 10, emitted: 30}) || w.seconds() != 0.3 {
+		t.Errorf("%+v in %v s, want 10 fresh of 30 in 0.3 s", w.total, w.seconds())
+	}
+}
+
 func TestGap(t *testing.T) {
 	w := &window{}
 	if w.gap(0.5) != 0 {

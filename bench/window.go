@@ -52,7 +52,8 @@ func newWindow(warmup, length time.Duration) *window {
 
 // finished is told of each batch when it is finished. It asks for the usage
 // where it matters, and reports false when the window is closed. A window
-// holds at least one batch, however long that takes.
+// holds at least one fresh sample, however long that takes: copies alone would
+// make a rate of nothing.
 func (w *window) finished(now time.Time, c count, spent func() usage) (more bool) {
 	if w.opened.IsZero() {
 		if w.batches++; w.batches == 1 {
@@ -64,14 +65,14 @@ func (w *window) finished(now time.Time, c count, spent func() usage) (more bool
 		return true
 	}
 	since := now.Sub(w.opened)
-	if since > w.length && len(w.gaps) > 0 {
+	if since > w.length && w.total.fresh > 0 {
 		return false
 	}
 	w.gaps = append(w.gaps, now.Sub(w.last))
 	w.last = now
 	w.total.add(c)
 	w.to = spent()
-	return since < w.length
+	return since < w.length || w.total.fresh == 0
 }
 
 // seconds is the length of the window.
