@@ -82,6 +82,10 @@ type Location struct {
 // Nowhere is the Location of which nothing is known.
 var Nowhere = Location{Offset: Unknown, Record: Unknown}
 
+// In is the Location of which the name of the shard, or of another file, is all
+// that is known.
+func In(name string) Location { return Location{Shard: name, Offset: Unknown, Record: Unknown} }
+
 // String returns the location as errors print it, for example
 // `train-000003.tar @ 1049088 (sample 412 "n01440764_10026")`, or "".
 func (l Location) String() string {

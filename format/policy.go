@@ -30,6 +30,19 @@ const (
 // String returns the word that commands use: error, keep-first or keep-last.
 func (o OnDuplicate) String() string { return [...]string{"error", "keep-first", "keep-last"}[o] }
 
+// OnMissing says what a reader does when a sample lacks a field that was asked
+// for.
+type OnMissing uint8
+
+const (
+	MissingError OnMissing = iota // ErrMissing, naming the fields seen. The default.
+	MissingSkip                   // the sample is left out and counted
+	MissingFill                   // the field is delivered under the name asked for, with nil Data and Offset Unknown
+)
+
+// String returns the word that commands use: error, skip or fill.
+func (m OnMissing) String() string { return [...]string{"error", "skip", "fill"}[m] }
+
 // Loss is a part of a shard that a reader passed over, or a fault that it
 // lived with, under Skip or Resync.
 type Loss struct {

@@ -155,9 +155,9 @@ func (e *outcome) options() (*reader.Options, bool) {
 	case "on-duplicate=keep-last":
 		o.OnDuplicate = format.KeepLast
 	case "on-missing=skip":
-		o.OnMissing = reader.MissingSkip
+		o.OnMissing = format.MissingSkip
 	case "on-missing=fill":
-		o.OnMissing = reader.MissingFill
+		o.OnMissing = format.MissingFill
 	default:
 		return nil, false
 	}

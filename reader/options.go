@@ -39,19 +39,6 @@ const RawField = "record"
 // KeyFeature names the feature of an Example that holds the sample's key.
 const KeyFeature = "__key__"
 
-// OnMissing says what a reader does when a sample lacks a field that was asked
-// for.
-type OnMissing uint8
-
-const (
-	MissingError OnMissing = iota // ErrMissing, naming the fields seen. The default.
-	MissingSkip                   // the sample is left out and counted
-	MissingFill                   // the field is delivered with nil Data
-)
-
-// String returns the word that commands use: error, skip or fill.
-func (m OnMissing) String() string { return [...]string{"error", "skip", "fill"}[m] }
-
 // Options says how shards are read. The zero value and nil are good defaults.
 type Options struct {
 	Format  Format
@@ -63,7 +50,7 @@ type Options struct {
 	// Fields selects fields, in this order; nil selects all. A name may hold
 	// alternatives: "jpg;jpeg;png" is the first that is present.
 	Fields    []string
-	OnMissing OnMissing
+	OnMissing format.OnMissing
 
 	// The rest is for tar.
 

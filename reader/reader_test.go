@@ -232,10 +232,10 @@ func TestFieldsAreChosen(t *testing.T) {
 		{"a.tfrecord", reader.Options{Fields: []string{"LABEL", "png;image"}}, []string{"k0000 label:3 image:100", "k0001 label:3 image:100"}, "", 0},
 		{"a.tar", reader.Options{Fields: []string{"jpg", "txt"}}, nil, "missing", 0},
 		{"a.tfrecord", reader.Options{Fields: []string{"txt"}}, nil, "missing", 0},
-		{"a.tar", reader.Options{Fields: []string{"txt"}, OnMissing: reader.MissingSkip}, nil, "", 2},
-		{"a.tfrecord", reader.Options{Fields: []string{"txt"}, OnMissing: reader.MissingSkip}, nil, "", 2},
-		{"a.tar", reader.Options{Fields: []string{"txt", "cls"}, OnMissing: reader.MissingFill}, []string{"k0000 txt:0? cls:1", "k0001 txt:0? cls:1"}, "", 0},
-		{"a.tfrecord", reader.Options{Fields: []string{"txt", "label"}, OnMissing: reader.MissingFill}, []string{"k0000 txt:0? label:3", "k0001 txt:0? label:3"}, "", 0},
+		{"a.tar", reader.Options{Fields: []string{"txt"}, OnMissing: format.MissingSkip}, nil, "", 2},
+		{"a.tfrecord", reader.Options{Fields: []string{"txt"}, OnMissing: format.MissingSkip}, nil, "", 2},
+		{"a.tar", reader.Options{Fields: []string{"txt", "cls"}, OnMissing: format.MissingFill}, []string{"k0000 txt:0? cls:1", "k0001 txt:0? cls:1"}, "", 0},
+		{"a.tfrecord", reader.Options{Fields: []string{"txt", "label"}, OnMissing: format.MissingFill}, []string{"k0000 txt:0? label:3", "k0001 txt:0? label:3"}, "", 0},
 		{"a.tar", reader.Options{HeadersOnly: true}, []string{"k0000 jpg:100 cls:1", "k0001 jpg:100 cls:1"}, "", 0},
 	} {
 		s, err := reader.OpenShard(t.Context(), fsys, tt.name, &tt.o)

@@ -9,7 +9,7 @@ import (
 // selection picks the fields that were asked for, in the order asked.
 type selection struct {
 	names     []string
-	onMissing OnMissing
+	onMissing format.OnMissing
 	picked    []format.Field
 }
 
@@ -33,9 +33,9 @@ func (s *selection) apply(sample *format.Sample) (bool, error) {
 		switch {
 		case field != nil:
 			s.picked = append(s.picked, *field)
-		case s.onMissing == MissingFill:
+		case s.onMissing == format.MissingFill:
 			s.picked = append(s.picked, format.Field{Name: name, Offset: format.Unknown})
-		case s.onMissing == MissingSkip:
+		case s.onMissing == format.MissingSkip:
 			return false, nil
 		default:
 			at := sample.Location()

@@ -189,8 +189,8 @@ func TestHeadersSayWhatPayloadsDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, fields := range [][]string{nil, {"cls;txt;json"}} {
-			want := places(&store.Local{}, fixtures+x.name, &reader.Options{Fields: fields, OnMissing: reader.MissingFill})
-			o := &reader.Options{Fields: fields, OnMissing: reader.MissingFill, HeadersOnly: true}
+			want := places(&store.Local{}, fixtures+x.name, &reader.Options{Fields: fields, OnMissing: format.MissingFill})
+			o := &reader.Options{Fields: fields, OnMissing: format.MissingFill, HeadersOnly: true}
 			if got := places(&store.Local{}, fixtures+x.name, o); !cmp.Equal(got, want) {
 				t.Errorf("%s by headers: %s", x.name, cmp.Diff(want, got))
 			}
@@ -454,9 +454,9 @@ func TestNothingIsAllocatedWhateverIsAsked(t *testing.T) {
 		{"raw.tfrecord", raw, reader.Options{}},
 		{"sequences.tfrecord", sequences, reader.Options{}},
 		{"fields.tfrecord", examplesOf(n), reader.Options{Fields: []string{"label", "png;image"}}},
-		{"fill.tfrecord", examplesOf(n), reader.Options{Fields: []string{"txt", "image"}, OnMissing: reader.MissingFill}},
+		{"fill.tfrecord", examplesOf(n), reader.Options{Fields: []string{"txt", "image"}, OnMissing: format.MissingFill}},
 		{"fields.tar", tar, reader.Options{Fields: []string{"cls", "png;jpg"}}},
-		{"fill.tar", tar, reader.Options{Fields: []string{"txt", "jpg"}, OnMissing: reader.MissingFill}},
+		{"fill.tar", tar, reader.Options{Fields: []string{"txt", "jpg"}, OnMissing: format.MissingFill}},
 		{"headers.tar", tar, reader.Options{HeadersOnly: true}},
 		{"resync.tar", tar, reader.Options{OnError: format.Resync}},
 		{"a.tar.gz", packed(t, compress.Gzip, tar), reader.Options{}},

@@ -15,7 +15,7 @@ func tarOptions(name string, links io.ReaderAt, o *Options) *tarshard.Options {
 		OnError:      o.OnError,
 		OnLoss:       o.OnLoss,
 		Fields:       o.Fields,
-		OnMissing:    tarshard.OnMissing(o.OnMissing),
+		OnMissing:    o.OnMissing,
 		OnDuplicate:  o.OnDuplicate,
 		KeyRaw:       o.KeyRaw,
 		LastDot:      o.LastDot,
@@ -63,7 +63,7 @@ func (s *tarHeaders) next() (*format.Sample, error) {
 	for i := range e.Members {
 		m := &e.Members[i]
 		f := format.Field{Name: m.Field, Length: m.Size, Offset: m.Data}
-		if f.Offset == format.Unknown && i < len(s.fields) { // MissingFill stands in for it
+		if f.Offset == format.Unknown && i < len(s.fields) { // format.MissingFill stands in for it
 			f.Name = s.fields[i]
 		}
 		s.sample.Fields = append(s.sample.Fields, f)

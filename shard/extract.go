@@ -93,7 +93,7 @@ func (x *extraction) stage() error {
 }
 
 func (x *extraction) fail(err error) error {
-	return format.ReadError(err, format.Location{Shard: x.folder, Offset: format.Unknown, Record: format.Unknown})
+	return format.ReadError(err, format.In(x.folder))
 }
 
 func (x *extraction) clean() {
@@ -192,7 +192,7 @@ func (x *extraction) publish(ctx context.Context) error {
 	if !x.o.Force {
 		for _, name := range x.files {
 			if _, err := to.Lstat(name); err == nil {
-				return format.Errorf(format.ErrUsage, format.Location{Shard: path.Join(x.folder, name), Offset: format.Unknown, Record: format.Unknown},
+				return format.Errorf(format.ErrUsage, format.In(path.Join(x.folder, name)),
 					"exists already; --force replaces it")
 			}
 		}

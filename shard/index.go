@@ -43,7 +43,7 @@ func Index(ctx context.Context, names []string, o *IndexOptions) ([]Indexed, err
 	}
 	d.Options = d.Options.orDefault()
 	if d.Output != "" && len(names) != 1 {
-		return nil, format.Errorf(format.ErrUsage, pathLocation(d.Output), "one index is of one shard, and there are %d", len(names))
+		return nil, format.Errorf(format.ErrUsage, format.In(d.Output), "one index is of one shard, and there are %d", len(names))
 	}
 	sink := NewSink(ctx, &SinkOptions{Store: d.Store, Force: d.Force})
 	defer sink.Abort()
@@ -84,7 +84,7 @@ func (o *IndexOptions) one(ctx context.Context, sink *Sink, name string) (Indexe
 			return err
 		}
 		if err := x.Write(out, done.Dialect); err != nil {
-			return format.ReadError(err, pathLocation(name))
+			return format.ReadError(err, format.In(name))
 		}
 		return out.Close()
 	})

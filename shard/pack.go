@@ -150,14 +150,10 @@ func walkFolder(ctx context.Context, folder string, result *Packing) ([]packed, 
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) || err != nil {
-		return nil, format.ReadError(err, pathLocation(folder))
+		return nil, format.ReadError(err, format.In(folder))
 	}
 	slices.SortFunc(samples, func(a, b packed) int { return strings.Compare(a.key, b.key) })
 	return samples, nil
-}
-
-func pathLocation(path string) format.Location {
-	return format.Location{Shard: path, Offset: format.Unknown, Record: format.Unknown}
 }
 
 // splitName reads a path with slashes as the name of a tar member.
@@ -194,11 +190,11 @@ func classify(samples []packed, classes []string) ([]string, error) {
 		s := &samples[i]
 		class, _, ok := strings.Cut(s.key, "/")
 		if !ok {
-			return nil, format.Errorf(format.ErrUsage, pathLocation(s.files[0].path), "it is in no folder that could be its class")
+			return nil, format.Errorf(format.ErrUsage, format.In(s.files[0].path), "it is in no folder that could be its class")
 		}
 		n, ok := number[class]
 		if !ok {
-			return nil, format.Errorf(format.ErrUsage, pathLocation(s.files[0].path), "the class %q is not in the list", class)
+			return nil, format.Errorf(format.ErrUsage, format.In(s.files[0].path), "the class %q is not in the list", class)
 		}
 		s.made = append(s.made, format.Field{Name: labelField, Data: strconv.AppendInt(nil, int64(n), 10), Offset: format.Unknown})
 	}
@@ -262,12 +258,12 @@ func (p *packer) add(f format.Field) error {
 func (p *packer) read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, format.ReadError(err, pathLocation(path))
+		return nil, format.ReadError(err, format.In(path))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, p.limits.Record+1))
 	if err == nil && int64(len(data)) > p.limits.Record {
-		return nil, format.Errorf(format.ErrLimit, pathLocation(path), "the file is larger than %d bytes", p.limits.Record)
+		return nil, format.Errorf(format.ErrLimit, format.In(path), "the file is larger than %d bytes", p.limits.Record)
 	}
-	return data, format.ReadError(err, pathLocation(path))
+	return data, format.ReadError(err, format.In(path))
 }

@@ -64,7 +64,7 @@ func readList(ctx context.Context, folder string, o *PackOptions) ([]packed, err
 	}
 	l := list{name: o.List, folder: folder, lines: make(map[string]int)}
 	if err := rows(in, l.add); err != nil {
-		return nil, format.ReadError(err, pathLocation(o.List))
+		return nil, format.ReadError(err, format.In(o.List))
 	}
 	return l.samples, nil
 }
@@ -108,7 +108,7 @@ func (l *list) add(r row) error {
 }
 
 func (l *list) fault(sentinel error, line int, msg string, args ...any) error {
-	return format.Errorf(sentinel, pathLocation(l.name), "line %d: "+msg, append([]any{line}, args...)...)
+	return format.Errorf(sentinel, format.In(l.name), "line %d: "+msg, append([]any{line}, args...)...)
 }
 
 func object(members []member) []byte {

@@ -191,7 +191,7 @@ func (c *conversion) spool(in *pass) error {
 	if damaged(err) && c.o.Read.OnError == format.Resync {
 		in.cut, err = err, nil
 	}
-	return format.ReadError(err, format.Location{Shard: s.Name, Offset: format.Unknown, Record: format.Unknown})
+	return format.ReadError(err, format.In(s.Name))
 }
 
 // damaged reports whether an error is a fault of the data itself, which ends

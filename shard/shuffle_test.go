@@ -121,7 +121,7 @@ func TestShuffleFollowsLinks(t *testing.T) {
 		{[]string{"cls", "jpg"}, []string{"2 cls=2 jpg=one", "3 cls= jpg=four"}},
 		{[]string{"png"}, []string{"1 png=one"}},
 	} {
-		o := &shard.ConvertOptions{Options: shard.Options{Read: reader.Options{Fields: tt.fields, OnMissing: reader.MissingSkip}}, Shuffle: true, Output: shard.OutputOptions{Force: true}}
+		o := &shard.ConvertOptions{Options: shard.Options{Read: reader.Options{Fields: tt.fields, OnMissing: format.MissingSkip}}, Shuffle: true, Output: shard.OutputOptions{Force: true}}
 		out := filepath.Join(dir, "out.tar")
 		convert(t, []string{filepath.Join(dir, "in.tar")}, out, o)
 		var got []string

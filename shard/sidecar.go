@@ -23,7 +23,7 @@ func CheckIndex(ctx context.Context, name, indexName string, o *Options) error {
 	}
 	return withShard(ctx, name, &d, func(s index.Shard, f reader.Format) error {
 		if tar := x.Dialect != index.DALI; tar != (f == reader.Tar) {
-			return format.Errorf(format.ErrStale, pathLocation(name), "the index %s is of the dialect %s, and the shard is %s", indexName, x.Dialect, f)
+			return format.Errorf(format.ErrStale, format.In(name), "the index %s is of the dialect %s, and the shard is %s", indexName, x.Dialect, f)
 		}
 		return x.Check(ctx, s)
 	})
@@ -67,7 +67,7 @@ func withShard(ctx context.Context, name string, o *Options, do func(index.Shard
 	defer s.Close()
 	ra, size, ok := s.ReaderAt(ctx)
 	if !ok {
-		return format.Errorf(format.ErrUnsupported, pathLocation(name), "an index is of offsets, and a shard that is compressed or a pipe cannot be read at offsets")
+		return format.Errorf(format.ErrUnsupported, format.In(name), "an index is of offsets, and a shard that is compressed or a pipe cannot be read at offsets")
 	}
 	return do(index.Shard{Name: name, At: ra, Size: size}, s.Format)
 }

@@ -282,5 +282,5 @@ func (c countingSink) Write(p []byte) (int, error) {
 }
 
 func outputError(sentinel error, name, msg string, args ...any) error {
-	return format.Errorf(sentinel, format.Location{Shard: name, Offset: format.Unknown, Record: format.Unknown}, msg, args...)
+	return format.Errorf(sentinel, format.In(name), msg, args...)
 }

@@ -162,7 +162,7 @@ func (o *output) row(v any) error {
 }
 
 func writeError(err error) error {
-	return format.ReadError(err, format.Location{Shard: "standard output", Offset: format.Unknown, Record: format.Unknown})
+	return format.ReadError(err, format.In("standard output"))
 }
 
 // promptReader ends a Read as soon as the context does: a read of a terminal or

@@ -23,7 +23,7 @@ func (c *call) options() (shard.Options, inputFlags, error) {
 			Type:         word(f.Type, reader.AutoType, reader.Example, reader.Sequence, reader.Raw),
 			OnError:      f.OnError,
 			OnDuplicate:  f.OnDuplicate,
-			OnMissing:    word(f.OnMissing, reader.MissingError, reader.MissingSkip, reader.MissingFill),
+			OnMissing:    word(f.OnMissing, format.MissingError, format.MissingSkip, format.MissingFill),
 			KeyRaw:       f.KeyRaw,
 			LastDot:      f.LastDot,
 			Concatenated: f.Concatenated,

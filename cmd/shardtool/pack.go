@@ -99,7 +99,7 @@ func runPack(c *call) error {
 func readLines(name string) ([]string, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, format.ReadError(err, format.Location{Shard: name, Offset: format.Unknown, Record: format.Unknown})
+		return nil, format.ReadError(err, format.In(name))
 	}
 	var lines []string
 	s := bufio.NewScanner(f)

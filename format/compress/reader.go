@@ -60,7 +60,7 @@ func (z *Reader) Reset(r io.Reader, k Kind, o *Options) error {
 		z.zstd = zstdReaders.Get().(*zstdReader)
 		z.zstd.reset(&z.src, l.Window)
 	default:
-		z.err = format.Errorf(format.ErrUsage, format.Location{Shard: o.Shard, Offset: format.Unknown, Record: format.Unknown}, "no compression of number %d", k)
+		z.err = format.Errorf(format.ErrUsage, format.In(o.Shard), "no compression of number %d", k)
 	}
 	return z.err
 }

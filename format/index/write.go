@@ -101,7 +101,5 @@ func (x *Index) spells(f *Field, d Dialect) error {
 func isSpaceRune(r rune) bool { return r < 0x80 && isSpace(byte(r)) }
 
 func (x *Index) refuse(msg string, args ...any) error {
-	at := format.Nowhere
-	at.Shard = x.Name
-	return format.Errorf(format.ErrUnsupported, at, msg, args...)
+	return format.Errorf(format.ErrUnsupported, format.In(x.Name), msg, args...)
 }

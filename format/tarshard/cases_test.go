@@ -236,9 +236,9 @@ func check(t *testing.T, c testCase, want outcome, policy string) {
 		case "on-duplicate=keep-last":
 			o.OnDuplicate = format.KeepLast
 		case "on-missing=skip":
-			o.OnMissing = tarshard.MissingSkip
+			o.OnMissing = format.MissingSkip
 		case "on-missing=fill":
-			o.OnMissing = tarshard.MissingFill
+			o.OnMissing = format.MissingFill
 		case "on-missing=error", "on-missing=", "", "key=first-dot":
 		default:
 			t.Fatalf("unknown policy %q", p)

@@ -334,7 +334,7 @@ func (g *grouper) atEnd() (done bool, err error) {
 func (g *grouper) unended(end int64) error {
 	c := &g.cur
 	c.compact()
-	if c.bad != nil || g.damage.suspect || g.verdict() != half || !g.table.all && g.opts.OnMissing != MissingError {
+	if c.bad != nil || g.damage.suspect || g.verdict() != half || !g.table.all && g.opts.OnMissing != format.MissingError {
 		return nil
 	}
 	err := format.Errorf(format.ErrTruncated, g.sampleAt(c.offset),

@@ -97,7 +97,7 @@ func TestDamage(t *testing.T) {
 		o := tarshard.Options{OnError: format.Resync}
 		if asked {
 			// jpg is in all samples; the rest may be missing, which is no fault.
-			o.Fields, o.OnMissing = []string{"jpg", "cls"}, tarshard.MissingSkip
+			o.Fields, o.OnMissing = []string{"jpg", "cls"}, format.MissingSkip
 		}
 		res := readAll(plain{bytes.NewReader(data)}, o)
 		if format.Class(res.err) == "wrong-format" {

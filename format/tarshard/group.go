@@ -455,11 +455,11 @@ func (g *grouper) choose() (bool, error) {
 	g.pick = g.pick[:0]
 	for i, alternatives := range g.table.asked {
 		at := g.present(alternatives)
-		if at >= 0 || g.opts.OnMissing == MissingFill {
+		if at >= 0 || g.opts.OnMissing == format.MissingFill {
 			g.pick = append(g.pick, at)
 			continue
 		}
-		if g.opts.OnMissing == MissingSkip {
+		if g.opts.OnMissing == format.MissingSkip {
 			g.skips[missing]++
 			return false, nil
 		}

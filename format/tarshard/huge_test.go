@@ -121,7 +121,7 @@ func TestHuge(t *testing.T) {
 			checkError(t, c.Expect.Alternatives[0].Error, res.err)
 			// Skip leaves it out, a selection does not need it.
 			for _, o := range []tarshard.Options{
-				{OnError: format.Skip}, {Fields: []string{"jpg", "json"}, OnMissing: tarshard.MissingSkip},
+				{OnError: format.Skip}, {Fields: []string{"jpg", "json"}, OnMissing: format.MissingSkip},
 			} {
 				res := readAll(compose(t, c), o)
 				checkSamples(t, outcome{Samples: c.Expect.Samples[1:]}, res)

@@ -306,7 +306,7 @@ func TestReasonsHaveNames(t *testing.T) {
 	if s := strings.Join(reasonNames[1:], " "); strings.Contains(s, "  ") {
 		t.Error(s)
 	}
-	if MissingFill.String() != "fill" || MissingError.String() != "error" || MissingSkip.String() != "skip" {
+	if format.MissingFill.String() != "fill" || format.MissingError.String() != "error" || format.MissingSkip.String() != "skip" {
 		t.Error("OnMissing")
 	}
 	if format.DuplicateError.String() != "error" {

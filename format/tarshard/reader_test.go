@@ -245,21 +245,21 @@ func TestSelection(t *testing.T) {
 	data := slices.Concat(member("0.jpg", "1"), member("0.txt", "2"), member("0.CLS", "3"), member("1.png", "4"), member("1.cls", "5"), end)
 	for _, tt := range []struct {
 		fields    []string
-		onMissing tarshard.OnMissing
+		onMissing format.OnMissing
 		onError   format.OnError
 		want      string
 		missing   int64
 		losses    int
 		says      string
 	}{
-		{[]string{"cls", "jpg;png"}, tarshard.MissingError, format.Stop, "0: CLS=3 jpg=1; 1: cls=5 png=4; ", 0, 0, ""},
-		{[]string{"png;jpg", "png;jpg"}, tarshard.MissingError, format.Stop, "0: jpg=1 jpg=1; 1: png=4 png=4; ", 0, 0, ""},
-		{[]string{}, tarshard.MissingError, format.Stop, "0:; 1:; ", 0, 0, ""},
-		{[]string{"cls", "txt"}, tarshard.MissingError, format.Stop, "0: CLS=3 txt=2; ", 0, 0, `no field "txt"; the sample has png, cls`},
-		{[]string{"cls", "txt"}, tarshard.MissingError, format.Skip, "0: CLS=3 txt=2; ", 1, 1, ""},
-		{[]string{"cls", "txt"}, tarshard.MissingSkip, format.Stop, "0: CLS=3 txt=2; ", 1, 0, ""},
-		{[]string{"cls", "txt"}, tarshard.MissingFill, format.Stop, "0: CLS=3 txt=2; 1: cls=5 txt=nil; ", 0, 0, ""},
-		{[]string{";"}, tarshard.MissingSkip, format.Stop, "", 2, 0, ""},
+		{[]string{"cls", "jpg;png"}, format.MissingError, format.Stop, "0: CLS=3 jpg=1; 1: cls=5 png=4; ", 0, 0, ""},
+		{[]string{"png;jpg", "png;jpg"}, format.MissingError, format.Stop, "0: jpg=1 jpg=1; 1: png=4 png=4; ", 0, 0, ""},
+		{[]string{}, format.MissingError, format.Stop, "0:; 1:; ", 0, 0, ""},
+		{[]string{"cls", "txt"}, format.MissingError, format.Stop, "0: CLS=3 txt=2; ", 0, 0, `no field "txt"; the sample has png, cls`},
+		{[]string{"cls", "txt"}, format.MissingError, format.Skip, "0: CLS=3 txt=2; ", 1, 1, ""},
+		{[]string{"cls", "txt"}, format.MissingSkip, format.Stop, "0: CLS=3 txt=2; ", 1, 0, ""},
+		{[]string{"cls", "txt"}, format.MissingFill, format.Stop, "0: CLS=3 txt=2; 1: cls=5 txt=nil; ", 0, 0, ""},
+		{[]string{";"}, format.MissingSkip, format.Stop, "", 2, 0, ""},
 	} {
 		res := readAll(bytes.NewReader(data), tarshard.Options{Fields: tt.fields, OnMissing: tt.onMissing, OnError: tt.onError})
 		var have strings.Builder
@@ -358,7 +358,7 @@ func TestReset(t *testing.T) {
 	for range 2 {
 		for _, name := range []string{"gnutar-posix.tar", "python-pax-records.tar", "gnutar-case.tar", "gnutar-hidden.tar", "webdataset-000000.tar"} {
 			data := fixtureBytes(t, name)
-			for _, o := range []tarshard.Options{{Shard: name}, {Fields: []string{"jpg"}, OnMissing: tarshard.MissingSkip}, {KeyRaw: true}} {
+			for _, o := range []tarshard.Options{{Shard: name}, {Fields: []string{"jpg"}, OnMissing: format.MissingSkip}, {KeyRaw: true}} {
 				want := readAll(bytes.NewReader(data), o)
 				r.Reset(bytes.NewReader(data), &o)
 				var have result

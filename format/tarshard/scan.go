@@ -19,7 +19,7 @@ type Entry struct {
 
 // Part is a member of an Entry.
 type Part struct {
-	Field   string // empty for one that MissingFill stands in for
+	Field   string // empty for one that format.MissingFill stands in for
 	Name    []byte // of the member, as stored
 	Offset  int64  // of its first block, extension headers included
 	Data    int64  // where the payload begins; for a link, that of its target

@@ -80,7 +80,7 @@ type Options struct {
 	// "jpg;jpeg;png": the first that is present is delivered. Payloads of other
 	// fields are not read into memory.
 	Fields    []string
-	OnMissing OnMissing
+	OnMissing format.OnMissing
 
 	OnDuplicate  format.OnDuplicate
 	KeyRaw       bool // keep a leading "./" or "/" of member names
@@ -91,19 +91,6 @@ type Options struct {
 	// followed through it. It is not used otherwise.
 	Source io.ReaderAt
 }
-
-// OnMissing says what a reader does when a sample lacks a field that was asked
-// for.
-type OnMissing uint8
-
-const (
-	MissingError OnMissing = iota // ErrMissing, naming the fields seen. The default.
-	MissingSkip                   // the sample is left out and counted
-	MissingFill                   // the field is delivered under the name asked for, with nil Data and Offset format.Unknown
-)
-
-// String returns the word that commands use: error, skip or fill.
-func (m OnMissing) String() string { return [...]string{"error", "skip", "fill"}[m] }
 
 // Reasons for which a member, or a sample, is passed over and counted.
 const (

@@ -298,5 +298,5 @@ func patternError(sentinel error, pattern, msg string, args ...any) error {
 	if len(pattern) > 200 {
 		pattern = pattern[:200] + "…"
 	}
-	return format.Errorf(sentinel, at(pattern), msg, args...)
+	return format.Errorf(sentinel, format.In(pattern), msg, args...)
 }

@@ -66,7 +66,7 @@ func (s fsStore) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 }
 
 func (s fsStore) Create(_ context.Context, name string) (Sink, error) {
-	return nil, format.Errorf(format.ErrUnsupported, at(name), "these files can only be read")
+	return nil, format.Errorf(format.ErrUnsupported, format.In(name), "these files can only be read")
 }
 
 type fsFile struct {

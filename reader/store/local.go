@@ -104,12 +104,12 @@ func (p *pipe) Close() error {
 }
 
 func (p *pipe) ReadAt(context.Context, []byte, int64) (int, error) {
-	return 0, format.Errorf(format.ErrUnsupported, at(p.name), "a stream cannot be read at an offset")
+	return 0, format.Errorf(format.ErrUnsupported, format.In(p.name), "a stream cannot be read at an offset")
 }
 
 func (p *pipe) Stream(ctx context.Context, off int64) (io.ReadCloser, error) {
 	if p.used || off != 0 {
-		return nil, format.Errorf(format.ErrUnsupported, at(p.name), "a stream can be read once, from its start")
+		return nil, format.Errorf(format.ErrUnsupported, format.In(p.name), "a stream can be read once, from its start")
 	}
 	p.used = true
 	return &pipeReader{ctx: ctx, p: p, release: interrupt(ctx, p.r)}, nil

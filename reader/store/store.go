@@ -121,10 +121,6 @@ type readerAt struct {
 
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return r.o.ReadAt(r.ctx, p, off) }
 
-func nameError(name string, err error) error { return format.ReadError(err, at(name)) }
-
-func at(name string) format.Location {
-	return format.Location{Shard: name, Offset: format.Unknown, Record: format.Unknown}
-}
+func nameError(name string, err error) error { return format.ReadError(err, format.In(name)) }
 
 func byName(a, b Entry) int { return strings.Compare(a.Name, b.Name) }

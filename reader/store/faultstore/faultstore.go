@@ -86,7 +86,7 @@ func (s *Store) check(op Op, name string, n int64) (int64, error) {
 			continue
 		}
 		n, f.After = f.After, 0
-		return n, format.ReadError(f.Err, format.Location{Shard: name, Offset: format.Unknown, Record: format.Unknown})
+		return n, format.ReadError(f.Err, format.In(name))
 	}
 	return n, nil
 }
