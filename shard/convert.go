@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"shardtool/format"
@@ -86,7 +87,6 @@ type conversion struct {
 
 // part is one output of a split.
 type part struct {
-	name   string
 	upTo   float64 // its samples have a hash below this part of 1
 	w      *Writer
 	total  int64 // samples that it will get, where that is known
@@ -142,37 +142,28 @@ func (c *conversion) split(out string) error {
 		if upTo += p.Weight / sum; i == len(parts)-1 {
 			upTo = math.Inf(1)
 		}
-		c.parts = append(c.parts, &part{name: p.Name, upTo: upTo, w: w, shards: int64(c.o.Shards)})
+		c.parts = append(c.parts, &part{upTo: upTo, w: w, shards: int64(c.o.Shards)})
 	}
 	return nil
 }
 
-// partOf returns the part that a key belongs to: the first 8 bytes of the
+// partOf returns the number of the part that a key belongs to: the first 8 bytes of the
 // SHA-256 of the key, as a big-endian fraction of 1, against the sums of the
 // shares. It depends on nothing else, so a key is always in the same part.
-func (c *conversion) partOf(key []byte) *part {
+func (c *conversion) partOf(key []byte) int {
 	if len(c.parts) == 1 {
-		return c.parts[0]
+		return 0
 	}
 	sum := sha256.Sum256(key)
 	at := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
-	for _, p := range c.parts {
-		if at < p.upTo {
-			return p
-		}
-	}
-	return c.parts[len(c.parts)-1]
+	return slices.IndexFunc(c.parts, func(p *part) bool { return at < p.upTo }) // the last one's is without bound
 }
 
 // once reads the inputs and writes as it goes.
 func (c *conversion) once() error {
 	for _, name := range c.names {
-		var in *input
-		err := c.shard(c.o.Store, name, c.losses.add, func(s *reader.Shard, sample *format.Sample) error {
-			if in == nil {
-				in = inputOf(s)
-			}
-			return c.put(in, sample, c.partOf(c.keyed(sample)))
+		err := c.shard(c.o.Store, name, c.losses.add, func(in *input, _ *reader.Shard, sample *format.Sample) error {
+			return c.put(in, sample, c.parts[c.partOf(c.keyed(sample))])
 		})
 		if err != nil {
 			return err
@@ -183,7 +174,7 @@ func (c *conversion) once() error {
 
 // shard passes the samples of one input that are kept to each, and its losses
 // to lost.
-func (c *conversion) shard(st store.Store, name string, lost func(format.Loss), each func(s *reader.Shard, sample *format.Sample) error) error {
+func (c *conversion) shard(st store.Store, name string, lost func(format.Loss), each func(in *input, s *reader.Shard, sample *format.Sample) error) error {
 	read := c.o.Read
 	read.OnLoss = lost
 	s, err := reader.OpenShard(c.ctx, st, name, &read)
@@ -191,6 +182,7 @@ func (c *conversion) shard(st store.Store, name string, lost func(format.Loss), 
 		return err
 	}
 	defer s.Close()
+	var in *input // what it is shows with the first sample
 	for sample, err := range s.Samples() {
 		if err != nil {
 			return err
@@ -199,7 +191,10 @@ func (c *conversion) shard(st store.Store, name string, lost func(format.Loss), 
 			c.result.Filtered++
 			continue
 		}
-		if err := each(s, sample); err != nil {
+		if in == nil {
+			in = &input{s.Name(), s.Format(), s.Type(), s.Globals()}
+		}
+		if err := each(in, s, sample); err != nil {
 			return err
 		}
 	}
@@ -227,8 +222,6 @@ type input struct {
 	typ     reader.Type
 	globals map[string]string
 }
-
-func inputOf(s *reader.Shard) *input { return &input{s.Name(), s.Format(), s.Type(), s.Globals()} }
 
 // put maps a sample and writes it to its part.
 func (c *conversion) put(from *input, s *format.Sample, p *part) error {

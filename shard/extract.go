@@ -46,8 +46,8 @@ func Extract(ctx context.Context, names []string, folder string, o *ExtractOptio
 	if err != nil {
 		return nil, err
 	}
-	x := &extraction{o: d, folder: folder, match: match}
-	x.losses = lossList{told: d.Read.OnLoss, to: &x.result.Reading}
+	x := &extraction{o: d, folder: folder}
+	x.convert = conversion{ctx: ctx, match: match, losses: lossList{told: d.Read.OnLoss, to: &x.convert.result.Reading}}
 	x.convert.o.Options = d.Options
 	x.convert.mapper.Mapping = d.Mapping
 	if err := x.stage(); err != nil {
@@ -55,25 +55,25 @@ func Extract(ctx context.Context, names []string, folder string, o *ExtractOptio
 	}
 	defer x.clean()
 	for _, name := range names {
-		if err := x.shard(ctx, name); err == errEnough {
+		err := x.convert.shard(d.Store, name, x.convert.losses.add, x.sample)
+		if err == errEnough {
 			break
 		} else if err != nil {
 			return nil, err
 		}
 	}
+	x.result.Reading = x.convert.result.Reading
 	return &x.result, x.publish(ctx)
 }
 
 type extraction struct {
 	o       ExtractOptions
 	folder  string
-	match   func([]byte) bool
-	convert conversion // gives keys and maps fields
+	convert conversion // reads the inputs, gives keys and maps fields
 	made    bool       // whether the folder was not there before
 	stageAt string     // the folder beside or in the folder where files wait
 	root    *os.Root   // of stageAt
 	files   []string   // written, with slashes, in order
-	losses  lossList
 	result  Extraction
 }
 
@@ -106,35 +106,9 @@ func (x *extraction) clean() {
 	}
 }
 
-func (x *extraction) shard(ctx context.Context, name string) error {
-	read := x.o.Read
-	read.OnLoss = x.losses.add
-	s, err := reader.OpenShard(ctx, x.o.Store, name, &read)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	for sample, err := range s.Samples() {
-		if err != nil {
-			return err
-		}
-		if !x.match(sample.Key) {
-			continue
-		}
-		if err := x.sample(s, sample); err != nil {
-			return err
-		}
-		if x.result.Samples == x.o.Limit {
-			return errEnough
-		}
-	}
-	x.result.gather(s)
-	return nil
-}
-
-func (x *extraction) sample(from *reader.Shard, s *format.Sample) error {
+func (x *extraction) sample(in *input, _ *reader.Shard, s *format.Sample) error {
 	x.convert.keyed(s)
-	_, mapped := x.convert.route(inputOf(from), s, reader.Tar)
+	_, mapped := x.convert.route(in, s, reader.Tar)
 	s, err := mapped(s)
 	if err != nil {
 		return err
@@ -146,7 +120,9 @@ func (x *extraction) sample(from *reader.Shard, s *format.Sample) error {
 			return format.ReadError(err, at)
 		}
 	}
-	x.result.Samples++
+	if x.result.Samples++; x.result.Samples == x.o.Limit {
+		return errEnough
+	}
 	return nil
 }
 

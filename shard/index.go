@@ -174,15 +174,11 @@ func (o *IndexOptions) count(ctx context.Context, name string) (index.DatasetSha
 }
 
 func md5Of(ctx context.Context, st store.Store, name string) (string, error) {
-	object, err := st.Open(ctx, name)
+	r, err := store.OpenStream(ctx, st, name)
 	if err != nil {
 		return "", err
 	}
-	r, err := store.Stream(ctx, object, 0)
-	if err != nil {
-		return "", errors.Join(err, object.Close())
-	}
 	sum := md5.New()
 	_, err = io.CopyBuffer(struct{ io.Writer }{sum}, r, make([]byte, 1<<20))
-	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, r.Close(), object.Close())
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, r.Close())
 }

@@ -71,13 +71,11 @@ func (m *mapper) renamed(name string) (to string, renamed, keep bool) {
 // same maps within one format: names only.
 func (m *mapper) same(s *format.Sample) (*format.Sample, error) {
 	m.start(s)
-	for _, f := range s.Fields {
-		var keep bool
-		if f.Name, _, keep = m.renamed(f.Name); keep {
-			m.add(f)
-		}
-	}
-	return &m.out, nil
+	return m.each(s, s.Fields, func(f format.Field, to string, _ bool) error {
+		f.Name = to
+		m.add(f)
+		return nil
+	})
 }
 
 // idle reports whether names stay as they are.

@@ -44,12 +44,7 @@ type member struct {
 // key. What else there is becomes the field json, an object. Paths are from
 // the folder, or from where the list is if folder is "".
 func readList(ctx context.Context, folder string, o *PackOptions) ([]packed, error) {
-	object, err := o.Store.Open(ctx, o.List)
-	if err != nil {
-		return nil, err
-	}
-	defer object.Close()
-	r, err := store.Stream(ctx, object, 0)
+	r, err := store.OpenStream(ctx, o.Store, o.List)
 	if err != nil {
 		return nil, err
 	}

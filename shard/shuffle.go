@@ -60,8 +60,7 @@ func (c *conversion) twice() error {
 		rng := rand.New(rand.NewPCG(c.o.Seed, shuffleStream))
 		rng.Shuffle(len(refs), func(i, j int) { refs[i], refs[j] = refs[j], refs[i] })
 	}
-	read := c.o.Read
-	random := reader.NewRandom(c.ctx, &read)
+	random := reader.NewRandom(c.ctx, &c.o.Read)
 	defer random.Close()
 	for _, r := range refs {
 		in := &inputs[r.input]
@@ -131,22 +130,18 @@ func (c *conversion) find(name string, number int32, in *pass) ([]ref, error) {
 		told = l.Offset+l.Bytes >= size
 		c.losses.add(l)
 	}
-	err = c.shard(in.store, in.file, lost, func(s *reader.Shard, sample *format.Sample) error {
+	err = c.shard(in.store, in.file, lost, func(this *input, s *reader.Shard, sample *format.Sample) error {
 		if len(refs) > 0 {
 			refs[len(refs)-1].end = sample.Offset
 		}
-		at := c.number
 		if len(refs) == 0 {
-			in.input = *inputOf(s)
+			in.input = *this
 			in.name = name
 		}
 		in.links(s, sample)
+		at := c.number
 		p := c.partOf(c.keyed(sample))
-		for i := range c.parts {
-			if c.parts[i] == p {
-				refs = append(refs, ref{input: number, part: int32(i), offset: sample.Offset, end: size, number: at})
-			}
-		}
+		refs = append(refs, ref{input: number, part: int32(p), offset: sample.Offset, end: size, number: at})
 		return nil
 	})
 	if err != nil {

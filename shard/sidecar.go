@@ -45,12 +45,7 @@ func checkSidecar(ctx context.Context, o *Options, indexName, name string) error
 }
 
 func readIndex(ctx context.Context, st store.Store, name string, limits *format.Limits) (*index.Index, error) {
-	object, err := st.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer object.Close()
-	r, err := store.Stream(ctx, object, 0)
+	r, err := store.OpenStream(ctx, st, name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"strings"
@@ -85,6 +86,27 @@ func Stream(ctx context.Context, o Object, off int64) (io.ReadCloser, error) {
 	}
 	return &sequential{ctx: ctx, o: o, off: off, size: o.Stat().Size}, nil
 }
+
+// OpenStream opens an object and returns a reader over all of it, which closes
+// the object as well.
+func OpenStream(ctx context.Context, st Store, name string) (io.ReadCloser, error) {
+	o, err := st.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Stream(ctx, o, 0)
+	if err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return &objectReader{r, o}, nil
+}
+
+type objectReader struct {
+	io.ReadCloser
+	o Object
+}
+
+func (r *objectReader) Close() error { return errors.Join(r.ReadCloser.Close(), r.o.Close()) }
 
 type sequential struct {
 	ctx  context.Context
