@@ -57,9 +57,8 @@ func OpenShard(ctx context.Context, st store.Store, name string, o *Options) (*S
 }
 
 // Next returns the next sample and lends it until the call after. At the end
-// of a shard whose every byte was read and checked it returns io.EOF. Under
-// Stop an error is final; else reading goes on after it where the structure
-// of the shard allows, which Next shows by returning further samples.
+// of a shard whose every byte was read and checked it returns io.EOF. An error
+// is final; what Skip and Resync read over is told to OnLoss instead.
 func (s *Shard) Next() (*format.Sample, error) {
 	if s.err != nil {
 		return nil, s.err

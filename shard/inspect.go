@@ -68,12 +68,8 @@ func (in *Inspection) run(ctx context.Context, o *InspectOptions) {
 	faults := &faultList{most: 10}
 	defer func() { in.Errors, in.ErrorsTotal = faults.kept, faults.total }()
 
-	read := o.Read
-	read.OnError, read.HeadersOnly = format.Resync, true
-	read.OnLoss = func(l format.Loss) { faults.add(l.Err) }
-	s, err := reader.OpenShard(ctx, o.Store, in.Shard, &read)
-	if err != nil {
-		faults.add(err)
+	s := faults.open(ctx, &o.Options, in.Shard)
+	if s == nil {
 		return
 	}
 	defer s.Close()

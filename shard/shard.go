@@ -52,17 +52,25 @@ func inOrder[T any](ctx context.Context, n, jobs int, do func(ctx context.Contex
 	defer cancel()
 
 	const queue = 64
-	queues := make([]chan T, n)
-	for i := range queues {
-		queues[i] = make(chan T, queue)
+	type task struct {
+		i int
+		q chan T
 	}
-	// Numbers are taken in order, so the one whose turn it is always runs.
-	next := make(chan int)
+	// Tasks are taken in order, so the one whose turn it is always runs; no
+	// more queues are there than workers may fill.
+	tasks, turns := make(chan task), make(chan chan T, jobs)
 	workers.Go(func() {
-		defer close(next)
+		defer close(tasks)
+		defer close(turns)
 		for i := range n {
+			t := task{i, make(chan T, queue)}
 			select {
-			case next <- i:
+			case turns <- t.q:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case tasks <- t:
 			case <-ctx.Done():
 				return
 			}
@@ -70,35 +78,47 @@ func inOrder[T any](ctx context.Context, n, jobs int, do func(ctx context.Contex
 	})
 	for range min(jobs, n) {
 		workers.Go(func() {
-			for i := range next {
-				do(ctx, i, func(v T) bool {
+			for t := range tasks {
+				do(ctx, t.i, func(v T) bool {
 					select {
-					case queues[i] <- v:
+					case t.q <- v:
 						return true
 					case <-ctx.Done():
 						return false
 					}
 				})
-				close(queues[i])
+				close(t.q)
 			}
 		})
 	}
-	for _, q := range queues {
-		for {
-			var v T
-			var ok bool
-			select {
-			case v, ok = <-q:
-			case <-ctx.Done():
+	for {
+		select {
+		case q, ok := <-turns:
+			if !ok {
 				return ctx.Err()
 			}
+			if err := drain(ctx, q, out); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// drain passes what comes through a queue to out until it is closed.
+func drain[T any](ctx context.Context, q <-chan T, out func(T) error) error {
+	for {
+		select {
+		case v, ok := <-q:
 			if !ok {
-				break
+				return nil
 			}
 			if err := out(v); err != nil {
 				return err
 			}
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	return nil
 }

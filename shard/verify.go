@@ -61,12 +61,8 @@ func (v *Verification) run(ctx context.Context, o *VerifyOptions) {
 	faults := &faultList{most: o.MaxErrors}
 	defer func() { v.Errors, v.ErrorsTotal = faults.kept, faults.total }()
 
-	read := o.Read
-	read.OnError, read.HeadersOnly = format.Resync, true
-	read.OnLoss = func(l format.Loss) { faults.add(l.Err) }
-	s, err := reader.OpenShard(ctx, o.Store, v.Shard, &read)
-	if err != nil {
-		faults.add(err)
+	s := faults.open(ctx, &o.Options, v.Shard)
+	if s == nil {
 		return
 	}
 	defer s.Close()
@@ -100,15 +96,15 @@ func (v *Verification) run(ctx context.Context, o *VerifyOptions) {
 func warned(s *reader.Shard, o *reader.Options) []error {
 	at := format.Location{Shard: s.Name(), Offset: s.End(), Record: format.Unknown}
 	var errs []error
-	for w, n := range s.Warnings() {
-		switch {
-		case w == format.NoEndMarker:
-			errs = append(errs, format.Errorf(format.ErrTruncated, at, "the end marker is missing: the stream ends after %d bytes", s.End()))
-		case w == format.TrailingGarbage:
-			errs = append(errs, format.Errorf(format.ErrCorrupt, at, "bytes follow the end that belong to nothing"))
-		case w == format.Concatenated && !o.Concatenated:
-			errs = append(errs, format.Errorf(format.ErrCorrupt, at, "another archive follows the end marker (%d in all): most readers stop before it", n))
-		}
+	warnings := s.Warnings()
+	if warnings[format.NoEndMarker] > 0 {
+		errs = append(errs, format.Errorf(format.ErrTruncated, at, "the end marker is missing: the stream ends after %d bytes", s.End()))
+	}
+	if warnings[format.TrailingGarbage] > 0 {
+		errs = append(errs, format.Errorf(format.ErrCorrupt, at, "bytes follow the end that belong to nothing"))
+	}
+	if n := warnings[format.Concatenated]; n > 0 && !o.Concatenated {
+		errs = append(errs, format.Errorf(format.ErrCorrupt, at, "another archive follows the end marker (%d in all): most readers stop before it", n))
 	}
 	return errs
 }
@@ -119,6 +115,20 @@ type faultList struct {
 	kept  []error
 	total int64
 	last  error
+}
+
+// open opens a shard to be read over its faults, which f takes, without
+// payloads. It returns nil, and has taken the fault, where that cannot be.
+func (f *faultList) open(ctx context.Context, o *Options, name string) *reader.Shard {
+	read := o.Read
+	read.OnError, read.HeadersOnly = format.Resync, true
+	read.OnLoss = func(l format.Loss) { f.add(l.Err) }
+	s, err := reader.OpenShard(ctx, o.Store, name, &read)
+	if err != nil {
+		f.add(err)
+		return nil
+	}
+	return s
 }
 
 // add takes a fault. A reader may report a fault as a loss and then end with

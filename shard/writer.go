@@ -238,13 +238,8 @@ func (e *tarEncoder) write(s *format.Sample) error {
 	return e.w.WriteSample(s)
 }
 
-// grown counts the end marker, and the record of 20 blocks that a Writer fills.
-func (e *tarEncoder) grown(s *format.Sample) int64 {
-	const block, record = 512, 20 * 512
-	end := e.w.Offset() + tarshard.SampleSize(s) + 2*block
-	return (end + record - 1) / record * record
-}
-func (e *tarEncoder) close() error { return e.w.Close() }
+func (e *tarEncoder) grown(s *format.Sample) int64 { return e.w.SizeWith(s) }
+func (e *tarEncoder) close() error                 { return e.w.Close() }
 
 // recordEncoder writes Examples, SequenceExamples or raw records.
 type recordEncoder struct {

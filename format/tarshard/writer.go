@@ -226,6 +226,17 @@ func SampleSize(s *format.Sample) int64 {
 	return n
 }
 
+// SizeWith returns how many bytes the archive has if s is written now and the
+// Writer closed.
+func (t *Writer) SizeWith(s *format.Sample) int64 { return t.closed(t.offset + SampleSize(s)) }
+
+// closed returns how long the archive is if its members end at end: with the
+// end marker, and padded.
+func (t *Writer) closed(end int64) int64 {
+	end += 2 * blockSize
+	return end + (t.opts.Record-end%t.opts.Record)%t.opts.Record
+}
+
 // Flush writes what is buffered.
 func (t *Writer) Flush() error {
 	t.flush()
@@ -238,9 +249,7 @@ func (t *Writer) Close() error {
 	if t.err == errClosed {
 		return nil
 	}
-	end := t.offset + 2*blockSize
-	end += (t.opts.Record - end%t.opts.Record) % t.opts.Record
-	t.zeros(end - t.offset)
+	t.zeros(t.closed(t.offset) - t.offset)
 	t.flush()
 	if t.err != nil {
 		return t.err
