@@ -670,6 +670,23 @@ func TestVerifyFindsAllFaults(t *testing.T) {
 	}
 }
 
+// TestVerifySaysThatItsCheckOfKeysStopped gives room for few keys.
+func TestVerifySaysThatItsCheckOfKeysStopped(t *testing.T) {
+	in := writeTar(t, "in.tar", 40)
+	for room, want := range map[int64]bool{0: false, 64: true} { // 0 is the default; a key takes up to 16 bytes
+		o := &shard.VerifyOptions{Options: shard.Options{Read: reader.Options{Limits: &format.Limits{Keys: room}}}}
+		err := shard.Verify(t.Context(), []string{in}, o, func(v *shard.Verification) error {
+			if v.KeyCheckStopped != want || !v.OK() || v.Samples != 40 {
+				t.Errorf("room for %d bytes: stopped %v, want %v; %d samples, %v", room, v.KeyCheckStopped, want, v.Samples, v.Errors)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestInspectAndList(t *testing.T) {
 	in := writeTar(t, "in.tar", 25)
 	err := shard.Inspect(t.Context(), []string{in}, nil, func(i *shard.Inspection) error {

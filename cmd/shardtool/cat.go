@@ -57,11 +57,7 @@ type catField struct {
 }
 
 func runCat(c *call) error {
-	names, err := c.Paths()
-	if err != nil {
-		return err
-	}
-	o, flags, err := c.options()
+	names, o, indexName, err := c.inputs()
 	if err != nil {
 		return err
 	}
@@ -71,14 +67,11 @@ func runCat(c *call) error {
 	if c.Bool("raw") {
 		o.Read.Type = reader.Raw
 	}
-	if flags.Index != "" && len(names) != 1 {
-		return usageError("--index is of one shard, and there are %d", len(names))
-	}
 	o.Read.HeadersOnly = !c.JSON() // text tells nothing of the data of tar members
 	o.Read.OnLoss = c.sayLosses()
 	return shard.List(c.Context.Context, names, &shard.ListOptions{
 		Options: o,
-		Index:   flags.Index,
+		Index:   indexName,
 		Skip:    c.Int64("skip"),
 		Limit:   c.Int64("limit"),
 		Keys:    c.StringSlice("keys"),

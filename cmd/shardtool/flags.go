@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shardtool/format"
+	"shardtool/format/compress"
 )
 
 // choiceFlag is a flag whose value is one of a few words; shell completion
@@ -142,8 +143,8 @@ func splitFields(values []string) []string {
 // outputFlags is how shards are written.
 type outputFlags struct {
 	Force    bool
-	Compress string // auto, none, gzip, zlib or zstd
-	Level    int    // 0: the method's default
+	Compress *compress.Kind // nil: by the suffix
+	Level    int            // 0: the method's default
 }
 
 // outputFlagSet is the flags that readOutputFlags reads.
@@ -160,5 +161,9 @@ func forceFlag() cli.Flag {
 }
 
 func readOutputFlags(c *cli.Context) outputFlags {
-	return outputFlags{Force: c.Bool("force"), Compress: c.String("compress"), Level: c.Int("level")}
+	f := outputFlags{Force: c.Bool("force"), Level: c.Int("level")}
+	if k, ok := compress.ParseKind(c.String("compress")); ok {
+		f.Compress = &k
+	}
+	return f
 }

@@ -42,18 +42,14 @@ type indexRow struct {
 }
 
 func runIndex(c *call) error {
-	names, err := c.Paths()
+	names, read, indexName, err := c.inputs()
 	if err != nil {
 		return err
 	}
 	c.ReportTo(c.String("output"))
-	o := &shard.IndexOptions{Output: c.String("output"), Force: c.Bool("force")}
-	var flags inputFlags
-	if o.Options, flags, err = c.options(); err != nil {
-		return err
-	}
+	o := &shard.IndexOptions{Options: read, Output: c.String("output"), Force: c.Bool("force")}
 	if c.Bool("check") {
-		return checkIndexes(c, names, flags.Index, o)
+		return checkIndexes(c, names, indexName, o)
 	}
 	if d, ok := index.ParseDialect(c.String("dialect")); ok {
 		o.Dialect = &d
@@ -106,9 +102,6 @@ type checkRow struct {
 }
 
 func checkIndexes(c *call, names []string, indexName string, o *shard.IndexOptions) error {
-	if indexName != "" && len(names) != 1 {
-		return usageError("--index is of one shard, and there are %d", len(names))
-	}
 	for _, name := range names {
 		row := checkRow{Shard: name, Index: indexName, OK: true}
 		if row.Index == "" {

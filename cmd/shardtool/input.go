@@ -32,6 +32,19 @@ func (c *call) options() (shard.Options, inputFlags, error) {
 	}, f, nil
 }
 
+// inputs returns the shards that a verb reads, how, and the index that the one
+// shard is held against, if one was named.
+func (c *call) inputs() (names []string, o shard.Options, indexName string, err error) {
+	if names, err = c.Paths(); err != nil {
+		return nil, o, "", err
+	}
+	o, f, err := c.options()
+	if err == nil && f.Index != "" && len(names) != 1 {
+		err = usageError("--index is of one shard, and there are %d", len(names))
+	}
+	return names, o, f.Index, err
+}
+
 // watched returns a store that shows on a bar how much of the named shards has
 // been read; end takes the bar off.
 func (c *call) watched(what string, names []string) (st store.Store, end func()) {

@@ -56,11 +56,7 @@ type inspectField struct {
 }
 
 func runInspect(c *call) error {
-	names, err := c.Paths()
-	if err != nil {
-		return err
-	}
-	o, _, err := c.options()
+	names, o, _, err := c.inputs()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"shardtool/format"
-	"shardtool/format/compress"
 	"shardtool/reader"
 	"shardtool/reader/store"
 	"shardtool/shard"
@@ -51,14 +50,11 @@ func (c *call) mapping() (shard.Mapping, error) {
 func (c *call) output() (shard.OutputOptions, error) {
 	f := readOutputFlags(c.Context)
 	o := shard.OutputOptions{
-		Format: word(c.String("to"), reader.AutoFormat, reader.Tar, reader.TFRecord),
-		Level:  f.Level,
-		Force:  f.Force,
-		Count:  c.Int64("count"),
-	}
-	if f.Compress != "auto" {
-		k, _ := compress.ParseKind(f.Compress)
-		o.Compress = &k
+		Format:   word(c.String("to"), reader.AutoFormat, reader.Tar, reader.TFRecord),
+		Compress: f.Compress,
+		Level:    f.Level,
+		Force:    f.Force,
+		Count:    c.Int64("count"),
 	}
 	if o.Count < 0 {
 		return o, usageError("--count %d: 1 or more", o.Count)

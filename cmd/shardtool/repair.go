@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"shardtool/format/compress"
 	"shardtool/shard"
 )
 
@@ -38,11 +37,7 @@ func runRepair(c *call) error {
 		return err
 	}
 	f := readOutputFlags(c.Context)
-	o.Force, o.Level = f.Force, f.Level
-	if f.Compress != "auto" {
-		k, _ := compress.ParseKind(f.Compress)
-		o.Compress = &k
-	}
+	o.Compress, o.Force, o.Level = f.Compress, f.Force, f.Level
 	var end func()
 	o.Store, end = c.watched("repair", ins)
 	defer end()

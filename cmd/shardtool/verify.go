@@ -44,29 +44,24 @@ type verifyRow struct {
 	Errors      []faultRow       `json:"errors"`
 	ErrorsTotal int64            `json:"errors_total"`
 	OK          bool             `json:"ok"`
+	// KeyCheckStopped: there were more keys than are remembered.
+	KeyCheckStopped bool `json:"key_check_stopped,omitempty"`
 }
 
 func runVerify(c *call) error {
-	names, err := c.Paths()
-	if err != nil {
-		return err
-	}
-	o, flags, err := c.options()
+	names, o, indexName, err := c.inputs()
 	if err != nil {
 		return err
 	}
 	if c.Int("max-errors") < 1 {
 		return usageError("--max-errors %d: at least 1", c.Int("max-errors"))
 	}
-	if flags.Index != "" && len(names) != 1 {
-		return usageError("--index is of one shard, and there are %d", len(names))
-	}
 	var end func()
 	o.Store, end = c.watched("verify", names)
 	defer end()
 	good := 0
 	err = shard.Verify(c.Context.Context, names, &shard.VerifyOptions{
-		Options: o, Index: flags.Index, MaxErrors: c.Int("max-errors"),
+		Options: o, Index: indexName, MaxErrors: c.Int("max-errors"),
 	}, func(v *shard.Verification) error {
 		for _, err := range v.Errors {
 			c.Mark(err)
@@ -74,11 +69,14 @@ func runVerify(c *call) error {
 		if v.OK() {
 			good++
 		}
+		if v.KeyCheckStopped {
+			c.Warn(v.Shard + ": more keys than are remembered; one that comes back late may have gone unnoticed")
+		}
 		if c.JSON() {
 			return c.Row(verifyRow{
 				Shard: v.Shard, Format: formatWord(v.Format), Compression: v.Compression.String(), Bytes: v.Bytes,
 				Records: v.Records, Samples: v.Samples, Skipped: v.Skipped,
-				Errors: faultRows(v.Errors), ErrorsTotal: v.ErrorsTotal, OK: v.OK(),
+				Errors: faultRows(v.Errors), ErrorsTotal: v.ErrorsTotal, OK: v.OK(), KeyCheckStopped: v.KeyCheckStopped,
 			})
 		}
 		return printVerification(c, v)
