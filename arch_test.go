@@ -29,8 +29,9 @@ var may = map[string][]string{
 	"reader/order":     {"format/..."},
 	"echo":             {"format", "reader/order", "tensor"},
 	"augment":          {"format", "tensor", "augment/..."},
-	"augment/...":      {"format", "tensor", "augment"},
+	"augment/...":      {"format", "tensor", "augment", "augment/internal/..."},
 	"tensor":           {},
+	"tensor/...":       {},
 	"shard":            {"format/...", "reader/...", "augment/..."},
 	"loader":           {"format/...", "reader/...", "echo", "augment/...", "tensor", "shard"},
 	"device":           {"tensor"},
@@ -39,6 +40,7 @@ var may = map[string][]string{
 	"cmd/shardtool":    {"..."},
 	"fixtures":         {},
 	"fixtures/...":     {},
+	"benchmarks/...":   {"..."},
 	".":                {},
 }
 

@@ -435,6 +435,28 @@ def cat_tfrecord_raw(name):
     same(got, [{k: r[k] for k in ["offset", "bytes", "sha256"]} for r in want["records"]], "records")
 
 
+@check
+def npy_is_numpys():
+    import numpy as np
+
+    folder = fresh()
+    made = subprocess.run(["go", "test", "-count", "1", "-run", "^TestNPYForPeers$", "./tensor"], cwd=ROOT, env={**os.environ, "NPY_DIR": folder}, capture_output=True, text=True)
+    same(made.returncode, 0, made.stdout + made.stderr)
+    halves = np.arange(15, dtype="f4").reshape(3, 5) / 2
+    for name, want in {
+        "f4": np.arange(120, dtype="f4").reshape(2, 3, 4, 5) / 2,
+        "f2": halves.astype("f2"),
+        "bf16": (halves.view("u4") >> 16).astype("u2"),  # so few bits are cut without rounding
+        "u1": np.arange(7, dtype="u1"),
+        "i4": -np.arange(9, dtype="i4").reshape(1, 9),
+        "i8": np.zeros((), "i8"),
+        "f8": np.zeros((4, 0)),
+        "long": np.arange(2, dtype="u1").reshape((1,) * 22 + (2,)),
+    }.items():
+        got = np.load(os.path.join(folder, name + ".npy"))
+        same((got.dtype, got.shape, got.tobytes()), (want.dtype, want.shape, want.tobytes()), name)
+
+
 # --- running ---------------------------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,5 @@
+//go:build !amd64 || noasm
+
+package kernel
+
+func supported() Level { return Generic }
