@@ -1,0 +1,177 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Lines holds the scale and the bias of each column of a row of words, which
+// recur after 24 columns: of one channel they are all the same, of three
+// interleaved ones they take turns.
+type Lines [48]float32
+
+// Set takes the scale and bias of one value or of three in turns. Scales are
+// those of words with bits fraction bits.
+func (l *Lines) Set(bits int, scale, bias []float32) {
+	for i := range 24 {
+		c := i % len(scale)
+		l[i] = scale[c] / float32(int(1)<<bits)
+		l[24+i] = bias[c]
+	}
+}
+
+// at is v*scale + bias, the product rounded.
+func (l *Lines) at(column int, v int16) float32 {
+	return float32(float32(v)*l[column%24]) + l[24+column%24]
+}
+
+// Rect is where Store and Bytes write: rows of Columns values.
+type Rect struct {
+	Dst       []byte // from Offset on
+	Offset    int    // of the first row
+	Stride    int    // bytes from row to row, negative for bottom to top
+	Rows      int
+	Columns   int
+	SrcStride int // words from row to row of the source
+	// Stream says that floats may pass the caches by, where Dst suits that.
+	// Streamed must be called before another goroutine learns of them.
+	Stream bool
+}
+
+// Streamed waits for what was stored past the caches.
+func Streamed() {
+	if Active() >= AVX2 {
+		streamed()
+	}
+}
+
+// simd returns how many columns assembly makes, a multiple of unit, and checks
+// that all that it touches is there; the generic form makes the rest.
+func (r *Rect) simd(src []int16, size, unit int) int {
+	n := r.Columns &^ (unit - 1)
+	if Active() < AVX2 || n == 0 {
+		return 0
+	}
+	end := r.Offset + (r.Rows-1)*r.Stride
+	_ = r.Dst[min(r.Offset, end):][:max(r.Offset, end)-min(r.Offset, end)+n*size]
+	_ = src[(r.Rows-1)*r.SrcStride+n-1]
+	return n
+}
+
+// StoreFloat32 writes v*scale + bias as binary32, in the machine's byte order.
+func StoreFloat32(r *Rect, src []int16, l *Lines) {
+	n := r.simd(src, 4, 8)
+	if n > 0 {
+		storeFloat32Fast(r, src, n, l)
+	}
+	for y := range r.Rows {
+		for x := n; x < r.Columns; x++ {
+			v := math.Float32bits(l.at(x, src[y*r.SrcStride+x]))
+			binary.NativeEndian.PutUint32(r.Dst[r.Offset+y*r.Stride+4*x:], v)
+		}
+	}
+}
+
+// StoreFloat16 writes v*scale + bias, rounded to binary16.
+func StoreFloat16(r *Rect, src []int16, l *Lines) {
+	n := r.simd(src, 2, 8)
+	if n > 0 {
+		storeFloat16Fast(r, src, n, l)
+	}
+	for y := range r.Rows {
+		for x := n; x < r.Columns; x++ {
+			v := float16(l.at(x, src[y*r.SrcStride+x]))
+			binary.NativeEndian.PutUint16(r.Dst[r.Offset+y*r.Stride+2*x:], v)
+		}
+	}
+}
+
+// StoreBFloat16 writes v*scale + bias, rounded to the upper half of a
+// binary32. The values must be finite.
+func StoreBFloat16(r *Rect, src []int16, l *Lines) {
+	n := r.simd(src, 2, 8)
+	if n > 0 {
+		storeBFloat16Fast(r, src, n, l)
+	}
+	for y := range r.Rows {
+		for x := n; x < r.Columns; x++ {
+			v := math.Float32bits(l.at(x, src[y*r.SrcStride+x]))
+			v += 0x7fff + v>>16&1
+			binary.NativeEndian.PutUint16(r.Dst[r.Offset+y*r.Stride+2*x:], uint16(v>>16))
+		}
+	}
+}
+
+// StoreBytes writes words with that many fraction bits rounded to bytes.
+func StoreBytes(r *Rect, src []int16, bits int) {
+	n := r.simd(src, 1, 8)
+	if n > 0 {
+		storeBytesFast(r, src, n, bits)
+	}
+	for y := range r.Rows {
+		for x := n; x < r.Columns; x++ {
+			r.Dst[r.Offset+y*r.Stride+x] = roundByte(src[y*r.SrcStride+x], bits)
+		}
+	}
+}
+
+// StorePixels writes three rows of words as interleaved bytes. Columns are
+// pixels.
+func StorePixels(r *Rect, c [3][]int16, bits int) {
+	for y := range r.Rows {
+		dst := r.Dst[r.Offset+y*r.Stride:][:3*r.Columns]
+		red, green, blue := c[0][y*r.SrcStride:], c[1][y*r.SrcStride:], c[2][y*r.SrcStride:]
+		n := 0
+		if Active() >= AVX2 {
+			n = r.Columns &^ 15
+			if n > 0 {
+				storePixelsFast(dst, red[:n], green[:n], blue[:n], bits)
+			}
+		}
+		for x := n; x < r.Columns; x++ {
+			dst[3*x] = roundByte(red[x], bits)
+			dst[3*x+1] = roundByte(green[x], bits)
+			dst[3*x+2] = roundByte(blue[x], bits)
+		}
+	}
+}
+
+func roundByte(v int16, bits int) byte {
+	return byte(min(max(saturate(int32(v)+1<<(bits-1))>>bits, 0), 255))
+}
+
+// Interleave writes the words of r, g and b in turns. Their length is one, a
+// multiple of RowUnit, and dst has three times that.
+func Interleave(dst, r, g, b []int16) {
+	dst, g, b = dst[:3*len(r)], g[:len(r)], b[:len(r)]
+	if Active() >= AVX2 {
+		interleaveFast(dst, r, g, b)
+		return
+	}
+	for i := range r {
+		dst[3*i], dst[3*i+1], dst[3*i+2] = r[i], g[i], b[i]
+	}
+}
+
+// float16 rounds to the nearest binary16, of two equally near to the even one.
+func float16(f float32) uint16 {
+	b := math.Float32bits(f)
+	sign := uint16(b >> 16 & 0x8000)
+	b &= 1<<31 - 1
+	switch {
+	case b > 0x7f800000:
+		return sign | 0x7e00 | uint16(b>>13&0x3ff)
+	case b >= 0x47800000: // 65536 and more
+		return sign | 0x7c00
+	case b >= 0x38800000: // normal: 2^-14 and more
+		b += 0xfff + b>>13&1
+		return sign | uint16((b-0x38000000)>>13)
+	case b < 0x33000000: // less than half of the smallest
+		return sign
+	}
+	// Subnormal: the significand moves down until its unit is 2^-24.
+	shift := 126 - b>>23
+	m := b&(1<<23-1) | 1<<23
+	m += 1<<(shift-1) - 1 + m>>shift&1
+	return sign | uint16(m>>shift)
+}
