@@ -16,6 +16,7 @@ type Limits struct {
 	Window       int64 // bytes of a zstd window; default 128 MiB
 	Index        int64 // bytes of one index file; default 1 GiB
 	Pixels       int64 // width times height of one image; default 2^28
+	Scans        int64 // scans of one JPEG; default 500
 }
 
 const (
@@ -39,6 +40,7 @@ func (l *Limits) OrDefault() Limits {
 	or(&d.Window, 128*mib)
 	or(&d.Index, gib)
 	or(&d.Pixels, 1<<28)
+	or(&d.Scans, 500)
 	if d.Fields == 0 {
 		d.Fields = 65_536
 	}

@@ -1,0 +1,412 @@
+package jpeg
+
+import (
+	"strconv"
+
+	"shardtool/format"
+)
+
+// buffered is the Source of a frame with several scans, progressive or not:
+// the coefficients of the whole picture are kept, and each scan adds to them.
+type buffered struct {
+	f      *Frame
+	quant  [4][64]int16 // as of the component's first scan
+	seen   [4]bool      // whether a scan of the component came
+	coefs  []int16
+	comps  [4][]int16 // the part of coefs of each component
+	stride [4]int     // coefficients in a row of blocks
+	scans  int
+	visits int64 // blocks gone through
+	short  bool
+}
+
+// Bounds of work. A scan of a few bytes can go through all blocks of a large
+// picture, so that a small file could keep a decoder busy for hours. Encoders
+// write a dozen scans; blocks of one colour cost a progressive file at least
+// a byte for every 60 visits.
+const (
+	visitsPerByte = 1024
+	freeVisits    = 1 << 20
+)
+
+func (b *buffered) start(f *Frame) {
+	n := 0
+	b.f, b.scans, b.visits, b.short, b.seen = f, 0, 0, false, [4]bool{}
+	for i := range f.Count {
+		b.stride[i] = 64 * f.Comps[i].H * f.Cols
+		n += b.stride[i] * f.Comps[i].V * f.Rows
+	}
+	if cap(b.coefs) < n {
+		b.coefs = make([]int16, n)
+	}
+	all := b.coefs[:n]
+	clear(all)
+	for i := range f.Count {
+		m := b.stride[i] * f.Comps[i].V * f.Rows
+		b.comps[i], all = all[:m], all[m:]
+	}
+}
+
+func (b *buffered) Frame() *Frame             { return b.f }
+func (b *buffered) Quant(comp int) *[64]int16 { return &b.quant[comp] }
+
+func (b *buffered) Row(y, x0, _ int) (Strip, error) {
+	var s Strip
+	for i := range b.f.Count {
+		c := &b.f.Comps[i]
+		s.Stride[i] = b.stride[i]
+		s.Coefs[i] = b.comps[i][y*c.V*b.stride[i]+64*c.H*x0 : (y+1)*c.V*b.stride[i]]
+	}
+	return s, nil
+}
+
+// scanHeader is what a scan says of itself (T.81, B.2.3).
+type scanHeader struct {
+	comps    [4]int // indexes into the frame's components
+	count    int
+	dc, ac   [4]int // numbers of tables, by place in the scan
+	from, to int    // spectral selection
+	high     int    // successive approximation: the bit before, 0 at first
+	low      int
+	at       int // where the marker stands
+}
+
+// parseScan reads a scan header:
+//
+//	components 1 | ( id 1, DC and AC table 4+4 bits )* | from 1 | to 1 | high and low 4+4 bits
+func parseScan(h *Header, s []byte, at int) (scanHeader, error) {
+	sh := scanHeader{at: at}
+	if len(s) < 1 || s[0] < 1 || s[0] > 4 || len(s) != 4+2*int(s[0]) {
+		return sh, corrupt(at, "a scan header of %d bytes", len(s))
+	}
+	sh.count = int(s[0])
+	for i := range sh.count {
+		id, tables := s[1+2*i], s[2+2*i]
+		sh.comps[i] = -1
+		for j := range h.Count {
+			if h.Components[j].ID == id {
+				sh.comps[i] = j
+			}
+		}
+		if sh.comps[i] < 0 {
+			return sh, corrupt(at, "a scan of a component %d that the frame does not have", id)
+		}
+		for j := range i {
+			if sh.comps[j] == sh.comps[i] {
+				return sh, corrupt(at, "a scan has component %d twice", id)
+			}
+		}
+		sh.dc[i], sh.ac[i] = int(tables>>4), int(tables&15)
+		if sh.dc[i] > 3 || sh.ac[i] > 3 {
+			return sh, corrupt(at, "a scan uses tables %d and %d", sh.dc[i], sh.ac[i])
+		}
+	}
+	s = s[1+2*sh.count:]
+	sh.from, sh.to, sh.high, sh.low = int(s[0]), int(s[1]), int(s[2]>>4), int(s[2]&15)
+	if !h.Progressive {
+		sh.from, sh.to, sh.high, sh.low = 0, 63, 0, 0 // other decoders do not mind either
+		return sh, nil
+	}
+	bad := sh.low > 13 || sh.high != 0 && sh.low != sh.high-1
+	if sh.from == 0 {
+		bad = bad || sh.to != 0
+	} else {
+		bad = bad || sh.to < sh.from || sh.to > 63 || sh.count != 1
+	}
+	if bad {
+		return sh, corrupt(at, "a progressive scan of %d components, coefficients %d to %d, bits %d to %d", sh.count, sh.from, sh.to, sh.high, sh.low)
+	}
+	return sh, nil
+}
+
+// scan is one scan's decoding into the kept coefficients.
+type bufferedScan struct {
+	*buffered
+	sh     *scanHeader
+	s      *scan
+	cur    cursor
+	seg    int
+	due    int
+	left   int
+	empty  bool
+	eobrun uint32 // blocks still to come that end at once (T.81, G.1.2.2)
+}
+
+// scan decodes a scan. Its tables are by place in the scan.
+func (b *buffered) scan(sh *scanHeader, s *scan, bytes int, limits *format.Limits) error {
+	if b.scans++; int64(b.scans) > limits.Scans {
+		return fault(format.ErrLimit, "byte %d of the JPEG: more than %d scans", sh.at, limits.Scans)
+	}
+	q := bufferedScan{buffered: b, sh: sh, s: s, left: s.interval}
+	if s.interval == 0 {
+		q.left = -1
+	}
+	q.cur.reset(&s.segs[0])
+	cols, rows := b.f.Cols, b.f.Rows
+	if sh.count == 1 { // not interleaved: an MCU is one block, and only those with samples come
+		c := &b.f.Comps[sh.comps[0]]
+		cols, rows = c.Cols, c.Rows
+	}
+	work := int64(cols) * int64(rows)
+	if sh.count > 1 {
+		work = b.f.blocks()
+	}
+	b.visits += work
+	if b.visits > freeVisits+visitsPerByte*int64(bytes) {
+		return fault(format.ErrLimit, "byte %d of the JPEG: %d scans go through %d blocks, too many for %d bytes", sh.at, b.scans, b.visits, bytes)
+	}
+	for y := range rows {
+		for x := range cols {
+			if err := q.mcu(x, y); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (q *bufferedScan) mcu(x, y int) error {
+	if q.left == 0 {
+		if err := q.restart(y); err != nil {
+			return err
+		}
+	}
+	q.left--
+	if !q.empty {
+		if q.sh.count == 1 {
+			i := q.sh.comps[0]
+			q.block(0, i, y*q.stride[i]+64*x)
+		} else {
+			for p := range q.sh.count {
+				i := q.sh.comps[p]
+				c := &q.f.Comps[i]
+				for v := range c.V {
+					for h := range c.H {
+						q.block(p, i, (y*c.V+v)*q.stride[i]+64*(x*c.H+h))
+					}
+				}
+			}
+		}
+		seg := &q.s.segs[q.seg]
+		if over := q.cur.overrun(seg); over || q.cur.bad != 0 {
+			if !q.s.tolerant {
+				return q.fault(seg, y)
+			}
+			q.short, q.empty, q.cur.bad = true, over, 0
+		}
+	}
+	return nil
+}
+
+func (q *bufferedScan) fault(seg *segment, y int) error {
+	used := min(q.cur.pos-int(q.cur.bits)/8, seg.to) - seg.from
+	at := seg.sourceOf(q.s.file, used)
+	scan := q.scanName(y)
+	switch {
+	case q.cur.overrun(seg) && (seg.marker == 0 || seg.marker == mEOI):
+		return truncated(at, "the JPEG's data ends at byte %d, in %s", at, scan)
+	case q.cur.overrun(seg):
+		return corrupt(at, "a marker FF%02X in %s", seg.marker, scan)
+	case q.cur.bad&noCode != 0:
+		return corrupt(at, "near here, in %s, bits that are no Huffman code", scan)
+	}
+	return corrupt(at, "near here, in %s, more coefficients than a block has", scan)
+}
+
+func (q *bufferedScan) scanName(y int) string {
+	return "scan " + strconv.Itoa(q.scans) + " at row " + strconv.Itoa(y) + " of its blocks"
+}
+
+func (q *bufferedScan) restart(y int) error {
+	q.left = q.s.interval
+	q.eobrun = 0
+	if !q.s.tolerant {
+		want := mRST0 + byte(q.seg&7)
+		seg := &q.s.segs[q.seg]
+		if seg.marker != want {
+			at := seg.sourceOf(q.s.file, seg.to-seg.from)
+			if at >= len(q.s.file) {
+				return truncated(at, "the JPEG ends at byte %d, in %s", at, q.scanName(y))
+			}
+			return corrupt(at, "no restart marker FF%02X in %s", want, q.scanName(y))
+		}
+		q.seg++
+		q.cur.reset(&q.s.segs[q.seg])
+		return nil
+	}
+	r := resyncer{segs: q.s.segs, seg: q.seg, due: q.due, empty: q.empty, cur: &q.cur}
+	if r.resync() {
+		q.short = true
+	}
+	q.seg, q.due, q.empty = r.seg, r.due, r.empty
+	return nil
+}
+
+// block decodes what the scan says of a block at place p of its components.
+func (q *bufferedScan) block(p, comp, at int) {
+	out := (*[64]int16)(q.comps[comp][at : at+64])
+	switch {
+	case !q.f.Progressive:
+		q.steps(p, comp, out)
+	case q.sh.from == 0 && q.sh.high == 0:
+		q.dcFirst(p, comp, out)
+	case q.sh.from == 0:
+		if q.bit() != 0 {
+			out[0] |= 1 << q.sh.low
+		}
+	case q.sh.high == 0:
+		q.acFirst(out)
+	default:
+		q.acRefine(out)
+	}
+	if q.cur.pos > q.cur.end {
+		q.cur.pos = q.cur.end
+	}
+}
+
+func (q *bufferedScan) steps(p, comp int, out *[64]int16) {
+	step := [1]step{{dc: q.s.dc[p], ac: q.s.ac[p], comp: comp}}
+	clear(out[:])
+	decodeBlocksGeneric(&q.cur, q.s.data, step[:], out[:], 1)
+}
+
+// fill makes at least 56 bits valid.
+func (c *cursor) fill(data []byte) {
+	c.buf |= load(data, c.pos) >> (c.bits & 63)
+	c.pos += int((63 - c.bits) >> 3)
+	c.bits |= 56
+}
+
+func (c *cursor) drop(n uint64) {
+	c.buf <<= n & 63
+	c.bits -= n
+}
+
+func (q *bufferedScan) bit() uint64 {
+	q.cur.fill(q.s.data)
+	v := q.cur.buf >> 63
+	q.cur.drop(1)
+	return v
+}
+
+// code returns the entry of the next code; the bits of both stay where they are.
+func (q *bufferedScan) code(t *table) entry {
+	q.cur.fill(q.s.data)
+	e := t.look[q.cur.buf>>(64-lookBits)]
+	if e == 0 {
+		var ok bool
+		if e, ok = t.long(q.cur.buf); !ok {
+			q.cur.bad |= noCode
+		}
+	}
+	return e
+}
+
+func (q *bufferedScan) dcFirst(p, comp int, out *[64]int16) {
+	e := q.code(q.s.dc[p])
+	if e>>16&63 != 0 {
+		q.cur.pred[comp] += int32(value(q.cur.buf, e))
+	}
+	q.cur.drop(uint64(e & 63))
+	out[0] = int16(q.cur.pred[comp] << q.sh.low)
+}
+
+func (q *bufferedScan) acFirst(out *[64]int16) {
+	if q.eobrun > 0 {
+		q.eobrun--
+		return
+	}
+	for k := q.sh.from; k <= q.sh.to; k++ {
+		e := q.code(q.s.ac[0])
+		run := int(e >> 24)
+		if e>>16&63 != 0 {
+			k += run
+			if k > q.sh.to {
+				q.cur.bad |= beyondLast
+			}
+			out[natural[k]&63] = int16(value(q.cur.buf, e) << q.sh.low)
+			q.cur.drop(uint64(e & 63))
+			continue
+		}
+		q.cur.drop(uint64(e & 63))
+		if run != 15 {
+			q.endRun(run)
+			q.eobrun--
+			return
+		}
+		k += 15
+	}
+}
+
+// endRun reads how many blocks end here: 2^run and the number in run bits.
+func (q *bufferedScan) endRun(run int) {
+	q.eobrun = 1 << run
+	if run > 0 {
+		q.cur.fill(q.s.data)
+		q.eobrun += uint32(q.cur.buf >> (64 - run))
+		q.cur.drop(uint64(run))
+	}
+}
+
+// acRefine adds a bit to the coefficients that are known, and reads those that
+// become known by it (T.81, G.1.2.3).
+func (q *bufferedScan) acRefine(out *[64]int16) {
+	plus, minus := int16(1)<<q.sh.low, int16(-1)<<q.sh.low
+	k := q.sh.from
+	if q.eobrun == 0 {
+		for ; k <= q.sh.to; k++ {
+			e := q.code(q.s.ac[0])
+			run := int(e >> 24)
+			var fresh int16
+			length := uint64(e >> 8 & 63)
+			if size := e >> 16 & 63; size != 0 {
+				if size != 63 { // a new coefficient has one bit
+					q.cur.bad |= noCode
+				}
+				fresh = minus
+				if q.cur.buf<<length>>63 != 0 {
+					fresh = plus
+				}
+				q.cur.drop(length + 1)
+			} else {
+				q.cur.drop(length)
+				if run != 15 {
+					q.endRun(run)
+					break
+				}
+			}
+			for ; k <= q.sh.to; k++ {
+				if c := &out[natural[k]&63]; *c != 0 {
+					q.refine(c, plus, minus)
+				} else if run--; run < 0 {
+					break
+				}
+			}
+			if fresh != 0 {
+				if k > q.sh.to {
+					q.cur.bad |= beyondLast
+				}
+				out[natural[k]&63] = fresh
+			}
+		}
+	}
+	if q.eobrun > 0 {
+		for ; k <= q.sh.to; k++ {
+			if c := &out[natural[k]&63]; *c != 0 {
+				q.refine(c, plus, minus)
+			}
+		}
+		q.eobrun--
+	}
+}
+
+func (q *bufferedScan) refine(c *int16, plus, minus int16) {
+	if q.bit() == 0 || *c&plus != 0 {
+		return
+	}
+	if *c >= 0 {
+		*c += plus
+	} else {
+		*c += minus
+	}
+}

@@ -1,0 +1,6 @@
+package jpeg
+
+var (
+	Apply    = Orientation.apply
+	Upsample = (*Plane).upsample
+)

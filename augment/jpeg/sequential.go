@@ -1,0 +1,249 @@
+package jpeg
+
+import (
+	"strconv"
+
+	"shardtool/format"
+)
+
+// sequential is the Source of a frame whose only scan has all components
+// (T.81, F.2): nothing is kept but the MCUs that are asked for.
+type sequential struct {
+	f     *Frame
+	quant *[4]*[64]int16
+	scan  *scan
+	cur   cursor
+	seg   int  // the segment that cur is in
+	next  int  // MCU that comes next, counted row by row
+	left  int  // MCUs until the next restart; without restarts, more than there are
+	empty bool // nothing more comes of this segment: blocks stay zero
+	due   int  // number of the RST marker that comes next
+	steps []step
+	coefs []int16
+	short bool // some data was missing or wrong (tolerant)
+}
+
+// scan is the entropy-coded data of one scan, and what decodes it.
+type scan struct {
+	data     []byte // without stuffing
+	segs     []segment
+	file     []byte
+	end      int // where the marker after the scan stands in file
+	interval int // MCUs from restart to restart; 0: none
+	tolerant bool
+	dc, ac   [4]*table // by component of the frame
+}
+
+func (q *sequential) start(f *Frame, quant *[4]*[64]int16, s *scan) {
+	q.f, q.quant, q.scan = f, quant, s
+	q.short = false
+	q.steps = q.steps[:0]
+	for i := range f.Count {
+		for range f.Comps[i].H * f.Comps[i].V {
+			q.steps = append(q.steps, step{dc: s.dc[i], ac: s.ac[i], comp: i})
+		}
+	}
+	q.rewind()
+}
+
+func (q *sequential) rewind() {
+	q.seg, q.next, q.empty, q.due = 0, 0, false, 0
+	q.cur.bad = 0
+	q.cur.reset(&q.scan.segs[0])
+	q.left = q.interval()
+}
+
+func (q *sequential) interval() int {
+	if q.scan.interval > 0 {
+		return q.scan.interval
+	}
+	return q.f.Cols * q.f.Rows
+}
+
+func (q *sequential) Frame() *Frame             { return q.f }
+func (q *sequential) Quant(comp int) *[64]int16 { return q.quant[comp] }
+
+func (q *sequential) Row(y, x0, x1 int) (Strip, error) {
+	var s Strip
+	n := 0
+	for i := range q.f.Count {
+		c := &q.f.Comps[i]
+		s.Stride[i] = 64 * c.H * (x1 - x0)
+		n += c.V * s.Stride[i]
+	}
+	if cap(q.coefs) < n {
+		q.coefs = make([]int16, n+n/2)
+	}
+	coefs := q.coefs[:n]
+	clear(coefs)
+	at, k := 0, 0
+	for i := range q.f.Count {
+		c := &q.f.Comps[i]
+		for v := range c.V {
+			for h := range c.H {
+				q.steps[k].out = at + v*s.Stride[i] + 64*h
+				q.steps[k].advance = 64 * c.H
+				k++
+			}
+		}
+		s.Coefs[i] = coefs[at : at+c.V*s.Stride[i]]
+		at += c.V * s.Stride[i]
+	}
+	if err := q.skipTo(y*q.f.Cols + x0); err != nil {
+		return s, err
+	}
+	return s, q.run(x1-x0, coefs)
+}
+
+// skipTo passes over MCUs up to number to. Whole restart intervals are passed
+// over unread where the markers of the scan are as they should be.
+func (q *sequential) skipTo(to int) error {
+	if q.scan.interval > 0 && !q.scan.tolerant {
+		if seg := to / q.scan.interval; seg > q.seg {
+			if err := q.enter(seg); err != nil {
+				return err
+			}
+		}
+	}
+	if to == q.next {
+		return nil
+	}
+	for i := range q.steps {
+		if q.steps[i].skip == nil {
+			q.steps[i].skip = q.steps[i].ac.skipTable()
+		}
+	}
+	return q.run(to-q.next, nil)
+}
+
+// enter goes to the beginning of a restart interval.
+func (q *sequential) enter(seg int) error {
+	for i := q.seg; i < seg; i++ {
+		if want := mRST0 + byte(i&7); i+1 >= len(q.scan.segs) || q.scan.segs[i].marker != want {
+			return q.missing(i, want)
+		}
+	}
+	q.seg = seg
+	q.next = seg * q.scan.interval
+	q.left = q.scan.interval
+	q.cur.reset(&q.scan.segs[seg])
+	return nil
+}
+
+func (q *sequential) missing(seg int, want byte) error {
+	s := &q.scan.segs[seg]
+	at := s.sourceOf(q.scan.file, s.to-s.from)
+	if at >= len(q.scan.file) {
+		return truncated(at, "the JPEG ends at byte %d, before %s", at, q.place((seg+1)*q.scan.interval))
+	}
+	return corrupt(at, "no restart marker FF%02X, which is due before %s", want, q.place((seg+1)*q.scan.interval))
+}
+
+// run decodes n MCUs into coefs, or passes over them if that is nil.
+func (q *sequential) run(n int, coefs []int16) error {
+	for n > 0 {
+		if q.left == 0 {
+			if err := q.restart(); err != nil {
+				return err
+			}
+		}
+		m := min(n, q.left, q.f.Cols-q.next%q.f.Cols) // an error names the row
+		if q.scan.tolerant {
+			q.tolerate(m, coefs)
+		} else {
+			seg := &q.scan.segs[q.seg]
+			q.blocks(m, coefs)
+			if q.cur.bad != 0 || q.cur.overrun(seg) {
+				return q.fault(seg, m)
+			}
+		}
+		n -= m
+		q.left -= m
+		q.next += m
+	}
+	return nil
+}
+
+func (q *sequential) blocks(n int, coefs []int16) {
+	if coefs != nil {
+		decodeBlocks(&q.cur, q.scan.data, q.steps, coefs, n)
+	} else {
+		skipBlocks(&q.cur, q.scan.data, q.steps, n)
+	}
+}
+
+// restart goes on after a restart marker. Strictly, it must be the next one.
+func (q *sequential) restart() error {
+	if !q.scan.tolerant {
+		return q.enter(q.seg + 1)
+	}
+	r := resyncer{segs: q.scan.segs, seg: q.seg, due: q.due, empty: q.empty, cur: &q.cur}
+	if r.resync() {
+		q.short = true
+	}
+	q.seg, q.due, q.empty = r.seg, r.due, r.empty
+	q.left = q.scan.interval
+	return nil
+}
+
+// fault says what was wrong within the last m MCUs.
+func (q *sequential) fault(seg *segment, m int) error {
+	used := min(q.cur.pos-int(q.cur.bits)/8, seg.to) - seg.from
+	at := seg.sourceOf(q.scan.file, used)
+	row := q.place(q.next + m - 1)
+	switch {
+	case q.cur.bad&noCode != 0 && !q.cur.overrun(seg):
+		return corrupt(at, "near here, in %s, bits that are no Huffman code", row)
+	case q.cur.bad&beyondLast != 0 && !q.cur.overrun(seg):
+		return corrupt(at, "near here, in %s, a block of more than 64 coefficients", row)
+	case seg.marker == 0 || seg.marker == mEOI:
+		return truncated(at, "the JPEG's data ends at byte %d, in %s", at, row)
+	}
+	return corrupt(at, "a marker FF%02X in %s", seg.marker, row)
+}
+
+// place names the pixel rows that an MCU is in.
+func (q *sequential) place(mcu int) string {
+	y := min(mcu/q.f.Cols, q.f.Rows-1)
+	return rows(y*8*q.f.VMax, min((y+1)*8*q.f.VMax, q.f.Height), q.f.Height)
+}
+
+// tolerate decodes n MCUs as libjpeg does with what is damaged (jdhuff.c): the
+// MCU in which the data of a segment runs out goes on with zero bits, and
+// those after it stay zero, up to the next restart. A code that does not exist
+// is the symbol 0.
+func (q *sequential) tolerate(n int, coefs []int16) {
+	seg := &q.scan.segs[q.seg]
+	for range n {
+		if q.empty {
+			for i := range q.steps {
+				q.steps[i].out += q.steps[i].advance
+			}
+			continue
+		}
+		q.blocks(1, coefs)
+		q.empty = q.cur.overrun(seg)
+		if q.cur.bad != 0 || q.empty {
+			q.short = true
+			q.cur.bad = 0
+		}
+	}
+}
+
+// admit refuses a picture that is too large, or that its bytes cannot hold: a
+// block takes a bit at least.
+func admit(f *Frame, data []byte, limits *format.Limits, tolerant bool) error {
+	pixels := int64(f.Width) * int64(f.Height)
+	if pixels > limits.Pixels {
+		return fault(format.ErrLimit, "%dx%d pixels are more than %d", f.Width, f.Height, limits.Pixels)
+	}
+	if f.blocks()/8 > int64(len(data)) && !tolerant {
+		return truncated(0, "%d bytes cannot hold %dx%d pixels", len(data), f.Width, f.Height)
+	}
+	return nil
+}
+
+// rows names pixel rows of a picture.
+func rows(from, to, of int) string {
+	return "rows " + strconv.Itoa(from) + " to " + strconv.Itoa(to-1) + " of " + strconv.Itoa(of)
+}
