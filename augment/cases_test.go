@@ -3,74 +3,48 @@ package augment_test
 import (
 	"encoding/json"
 	"image"
+	"maps"
 	"math"
 	"os"
-	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
 	"shardtool/augment"
 	"shardtool/format"
+	"shardtool/tensor"
 )
 
 const casesDir = "../fixtures/cases"
 
-// laterCases are cases whose outcome image/jpeg and image/png do not give;
-// decoders of our own are to give them. Patterns are of path.Match.
-var laterCases = []struct{ names, why string }{
-	{"jpeg_progressive_restart", "image/jpeg refuses restart markers in progressive scans of this kind"},
-	{"png_palette_alpha", "the number of channels needs more than the first chunk"},
-	{"webp_*", "no WebP yet"},
-	{"truncated_webp", "no WebP yet"},
-	{"d4_webp_named_jpg", "no WebP yet"},
-	{"d8_webp_16383", "no WebP yet"},
-	{"gif*", "no GIF yet"},
-	{"truncated_gif", "no GIF yet"},
-	{"d4_gif_named_jpg", "no GIF yet"},
-	{"d8_gif_65535", "no GIF yet"},
-	{"d12_gif_index_beyond", "no GIF yet"},
-	{"d6_??_[2-8]", "EXIF orientation is not applied yet"},
-	{"d6_two_*", "EXIF orientation is not applied yet"},
-	{"d6_ifd1_differs", "EXIF orientation is not applied yet"},
-	{"d6_after_jfif", "EXIF orientation is not applied yet"},
-	{"d6_crop", "EXIF orientation is not applied yet"},
-	{"d11_bad_iccp_crc", "image/png refuses a wrong checksum of a chunk that it does not use"},
-	{"d11_bad_text_crc", "image/png refuses a wrong checksum of a chunk that it does not use"},
-	{"d11_extra_pixels", "image/png refuses pixels beyond the last"},
-}
-
-func isLater(name string) bool {
-	for _, l := range laterCases {
-		if ok, _ := path.Match(l.names, name); ok {
-			return true
-		}
-	}
-	return false
-}
-
 type imageCase struct {
 	Name   string
-	Kind   string
 	Files  []string
 	Expect struct {
-		decoded
-		Error  *class
-		AlsoOK *struct {
-			decoded
-			Error *class
-		} `json:"also_ok"`
-		Orientation int
-		Batch       any
+		outcome
+		AlsoOK       *outcome `json:"also_ok"`
+		Alternatives []struct {
+			Policy string
+			outcome
+		}
+		Warnings   map[format.Warning]int64
+		MaxAllocMB float64 `json:"max_alloc_mb"`
+		Batch      *struct {
+			Count, Channels int
+			MeanRGB         [][]float64 `json:"mean_rgb"`
+			Tol             float64
+		}
+		Requests []struct {
+			Op      string
+			Rect    [4]int    // left, top, width, height, upright
+			MeanRGB []float64 `json:"mean_rgb"`
+			Tol     float64
+		}
 	}
 }
 
-type class struct {
-	Class  string
-	AlsoOK []string `json:"also_ok"`
-}
-
-type decoded struct {
+type outcome struct {
 	Decoded *struct {
 		Width, Height, Channels int
 		MeanRGB                 []float64 `json:"mean_rgb"`
@@ -78,91 +52,191 @@ type decoded struct {
 		Pixels                  [][5]int
 		PixelTol                int `json:"pixel_tol"`
 	}
+	Error *struct {
+		Class  string
+		AlsoOK []string `json:"also_ok"`
+	}
+	Orientation int
 }
 
-func TestImageCases(t *testing.T) {
+// policies are the options that stand for the policies of alternatives.
+var policies = map[string]augment.Decoding{
+	"truncated-image=keep": {Tolerant: true},
+	"exif=ignore":          {AsStored: true},
+}
+
+func imageCases(t *testing.T) (cases []imageCase) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(casesDir, "cases.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []imageCase
-	if err := json.Unmarshal(text, &cases); err != nil {
+	var all []json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
-	for _, c := range cases {
-		if c.Kind != "image" || c.Expect.Batch != nil {
+	for _, one := range all {
+		var kind struct{ Kind string }
+		var c imageCase
+		if err := json.Unmarshal(one, &kind); err != nil {
+			t.Fatal(err)
+		}
+		if kind.Kind != "image" {
 			continue
 		}
-		ran++
+		if err := json.Unmarshal(one, &c); err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func TestImageCases(t *testing.T) {
+	cases := imageCases(t)
+	for _, c := range cases {
+		if c.Expect.Batch != nil {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join(casesDir, c.Files[0]))
 			if err != nil {
 				t.Fatal(err)
 			}
-			miss := c.judge(data)
-			switch later := isLater(c.Name); {
-			case miss != "" && !later:
+			e := &c.Expect
+			got := decode(augment.Decoding{}, data)
+			miss := got.misses(&e.outcome)
+			if miss != "" && (e.AlsoOK == nil || got.misses(e.AlsoOK) != "") {
 				t.Error(miss)
-			case miss == "" && later:
-				t.Error("gives its outcome: take it off the list")
+			}
+			if got.err == nil && !maps.Equal(got.warnings, e.Warnings) {
+				t.Errorf("warnings %v, want %v", got.warnings, e.Warnings)
+			}
+			if e.MaxAllocMB > 0 && got.allocated > e.MaxAllocMB*1e6 {
+				t.Errorf("%.1f MB were allocated, want at most %v", got.allocated/1e6, e.MaxAllocMB)
+			}
+			for _, a := range e.Alternatives {
+				o, ok := policies[a.Policy]
+				if !ok {
+					t.Errorf("the policy %q is not known", a.Policy)
+				}
+				if miss := decode(o, data).misses(&a.outcome); miss != "" {
+					t.Errorf("%s: %s", a.Policy, miss)
+				}
+			}
+			for _, r := range e.Requests {
+				if r.Op != "crop" {
+					t.Fatalf("request %q", r.Op)
+				}
+				part := image.Rect(r.Rect[0], r.Rect[1], r.Rect[0]+r.Rect[2], r.Rect[1]+r.Rect[3])
+				got := decodePart(augment.Decoding{}, data, part)
+				if got.err != nil || !near(got.mean(part), r.MeanRGB, r.Tol) {
+					t.Errorf("%v: mean %v, error %v, want %v", part, got.mean(part), got.err, r.MeanRGB)
+				}
 			}
 		})
 	}
-	if ran < 80 {
-		t.Errorf("only %d cases", ran)
+	if len(cases) < 100 {
+		t.Errorf("only %d cases", len(cases))
 	}
 }
 
-// judge returns "" or how the outcome misses what is expected.
-func (c *imageCase) judge(data []byte) string {
-	dec := augment.Standard(nil)
-	var px augment.Pixels
-	h, err := dec.Header(data)
-	if err == nil {
-		err = dec.Decode(&px, data, image.Rect(0, 0, h.Width, h.Height))
-	}
-	e := &c.Expect
-	miss := c.match(h, &px, err, e.decoded, e.Error)
-	if miss != "" && e.AlsoOK != nil && c.match(h, &px, err, e.AlsoOK.decoded, e.AlsoOK.Error) == "" {
-		return ""
-	}
-	return miss
-}
-
-func (c *imageCase) match(h augment.Header, px *augment.Pixels, err error, want decoded, fails *class) string {
-	if fails != nil {
-		if got := format.Class(err); got != fails.Class && !slices.Contains(fails.AlsoOK, got) {
-			return "error " + got + ", want " + fails.Class
-		}
-		return ""
-	}
+// Pictures of all numbers of channels become batches of three.
+func TestBatchCases(t *testing.T) {
+	tr, err := augment.Compile(augment.Resize{Width: 224, Height: 224}, augment.ToTensor{DType: tensor.Uint8})
 	if err != nil {
-		return err.Error()
+		t.Fatal(err)
 	}
-	d := want.Decoded
-	if d == nil {
-		return "nothing to compare with"
-	}
-	if h.Width != d.Width || h.Height != d.Height || d.Channels != 0 && h.Channels != d.Channels {
-		return "another size or number of channels"
-	}
-	var sum [3]float64
-	for y := range h.Height {
-		for x := range h.Width {
-			r, g, b := px.RGB(x, y)
-			for c, v := range []uint8{r, g, b} {
-				sum[c] += float64(v)
+	ran := 0
+	for _, c := range imageCases(t) {
+		b := c.Expect.Batch
+		if b == nil {
+			continue
+		}
+		ran++
+		if len(c.Files) != b.Count || tr.Shape()[0] != b.Channels {
+			t.Errorf("%s: %d files, shape %v", c.Name, len(c.Files), tr.Shape())
+		}
+		w := tr.NewWorker(nil)
+		var px augment.Pixels
+		for i, file := range c.Files {
+			dst := denseOf(tr)
+			if err := w.Run(dst, &px, load(t, casesDir, file), 0); err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			mean := make([]float64, b.Channels)
+			area := len(dst.Bytes()) / b.Channels
+			for at, v := range dst.Bytes() {
+				mean[at/area] += float64(v) / float64(area)
+			}
+			if !near(mean, b.MeanRGB[i], b.Tol) {
+				t.Errorf("%s: mean %v, want %v", file, mean, b.MeanRGB[i])
 			}
 		}
 	}
-	for c, m := range d.MeanRGB {
-		if math.Abs(sum[c]/float64(h.Width*h.Height)-m) > d.Tol {
-			return "another mean"
+	if ran == 0 {
+		t.Error("no case")
+	}
+}
+
+// outcomes is what came of decoding.
+type outcomes struct {
+	h         augment.Header
+	px        augment.Pixels
+	err       error
+	warnings  map[format.Warning]int64
+	allocated float64 // bytes
+}
+
+func decode(o augment.Decoding, data []byte) *outcomes {
+	return decodePart(o, data, image.Rectangle{})
+}
+
+// decodePart decodes a part, or the whole of the picture if it is empty.
+func decodePart(o augment.Decoding, data []byte, part image.Rectangle) *outcomes {
+	var got outcomes
+	var before, after runtime.MemStats
+	dec := o.New(nil)
+	runtime.ReadMemStats(&before)
+	got.h, got.err = dec.Header(data)
+	if part.Empty() {
+		part = image.Rect(0, 0, got.h.Width, got.h.Height)
+	}
+	if got.err == nil {
+		got.err = dec.Decode(&got.px, data, part)
+	}
+	runtime.ReadMemStats(&after)
+	got.allocated = float64(after.TotalAlloc - before.TotalAlloc)
+	got.warnings = dec.(augment.Warner).Warnings()
+	return &got
+}
+
+// misses returns "" or how the outcome misses what is expected.
+func (got *outcomes) misses(want *outcome) string {
+	h := got.h
+	if e := want.Error; e != nil {
+		if class := format.Class(got.err); class != e.Class && !slices.Contains(e.AlsoOK, class) {
+			return "error " + class + ", want " + e.Class
 		}
+		return ""
+	}
+	if got.err != nil {
+		return got.err.Error()
+	}
+	d := want.Decoded
+	switch {
+	case d == nil:
+		return "nothing to compare with"
+	case h.Width != d.Width || h.Height != d.Height || d.Channels != 0 && h.Channels != d.Channels:
+		return "another size or number of channels"
+	case want.Orientation != 0 && h.Orientation != want.Orientation:
+		return "another orientation"
+	case d.MeanRGB != nil && !near(got.mean(got.px.Rect), d.MeanRGB, d.Tol):
+		return "another mean"
 	}
 	for _, p := range d.Pixels {
-		r, g, b := px.RGB(p[0], p[1])
+		r, g, b := got.px.RGB(p[0], p[1])
 		for c, v := range []uint8{r, g, b} {
 			if diff := int(v) - p[2+c]; diff > d.PixelTol || -diff > d.PixelTol {
 				return "another pixel"
@@ -170,4 +244,24 @@ func (c *imageCase) match(h augment.Header, px *augment.Pixels, err error, want 
 		}
 	}
 	return ""
+}
+
+// mean returns the means of a part.
+func (got *outcomes) mean(part image.Rectangle) []float64 {
+	rgb := make([]byte, 3*part.Dx()*part.Dy())
+	got.px.WriteRGB(rgb, 3*part.Dx(), part)
+	mean := make([]float64, 3)
+	for i, v := range rgb {
+		mean[i%3] += float64(v) / float64(len(rgb)/3)
+	}
+	return mean
+}
+
+func near(got, want []float64, tol float64) bool {
+	for c := range got {
+		if !(math.Abs(got[c]-want[c]) <= tol) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,14 +1,10 @@
 package augment
 
 import (
-	"bytes"
-	"errors"
 	"image"
-	"image/color"
-	"image/jpeg"
-	"image/png"
-	"io"
 
+	"shardtool/augment/internal/still"
+	"shardtool/augment/jpeg"
 	"shardtool/format"
 )
 
@@ -17,175 +13,162 @@ import (
 type Decoder interface {
 	// Header reads what stands before the pixels. It is cheap.
 	Header(data []byte) (Header, error)
-	// Decode puts the part r of the picture, and perhaps more of it, into px:
-	// px.Rect says what. r is within the size that Header gives, and not
-	// empty. The size meets Limits.Pixels before memory is taken for it. After
-	// an error px holds nothing of use. data is not kept.
+	// Decode puts the part r of the upright picture, and perhaps more of it,
+	// into px: px.Rect says what. r is within the size that Header gives, and
+	// not empty. The size meets Limits.Pixels before memory is taken for it.
+	// After an error px holds nothing of use. data is not kept.
 	Decode(px *Pixels, data []byte, r image.Rectangle) error
 }
+
+// ShrinkDecoder is a Decoder that can decode a smaller picture than the stored
+// one, at less cost.
+type ShrinkDecoder interface {
+	Decoder
+	// DecodeShrunk is Decode of a picture whose sides are 2, 4 or 8 times
+	// smaller, rounded up, where the encoding allows it: px.Shrink says how much
+	// smaller it is. r is in pixels of the full picture; px.Rect, in those of
+	// the smaller one, covers it.
+	DecodeShrunk(px *Pixels, data []byte, r image.Rectangle, shrink int) error
+}
+
+// Warner is a Decoder that counts faults of images that it read over.
+type Warner interface {
+	// Warnings returns those of the last Decode; nil if there are none.
+	Warnings() map[format.Warning]int64
+}
+
+// Faults of images that are read over.
+const (
+	// AncillaryCRC is a chunk of a PNG that its pixels do not need, with a wrong
+	// checksum.
+	AncillaryCRC format.Warning = "ancillary-crc"
+	// ExtraData is data of pixels beyond the last one of a PNG or a GIF.
+	ExtraData format.Warning = "extra-data"
+	// DamagedImage is a JPEG that was truncated or damaged in a part that was
+	// decoded, under Decoding.Tolerant.
+	DamagedImage format.Warning = "damaged-image"
+)
 
 // NewDecoder makes a decoder for one worker. nil limits are the defaults.
 type NewDecoder func(limits *format.Limits) Decoder
 
-// Standard makes a decoder on image/jpeg and image/png. It always decodes the
-// whole picture: JPEG as stored, in YCbCr or gray where it is; the rest, as
-// RGBX: alpha dropped, not blended, 16 bits cut to the upper 8.
-func Standard(limits *format.Limits) Decoder {
-	return &standard{pixels: limits.OrDefault().Pixels}
+// Standard makes a decoder of JPEG, PNG, GIF and WebP with the options' zero
+// values.
+func Standard(limits *format.Limits) Decoder { return Decoding{}.New(limits) }
+
+// Decoding are options of decoding. For example,
+// t.WithDecoder(Decoding{Background: &white}.New) blends alpha over white.
+type Decoding struct {
+	// Background is the color over which alpha is blended; nil: alpha is
+	// dropped, which leaves the colors that are stored behind it.
+	Background *[3]uint8
+	// Tolerant shows what there is of truncated and damaged JPEGs, the rest
+	// gray, as libjpeg does with block smoothing off. The default is an error.
+	Tolerant bool
+	// AsStored leaves the orientation that EXIF tells unapplied.
+	AsStored bool
+	// Workers is how many goroutines decode one JPEG, where it has restart
+	// markers that let them begin; 0: one.
+	Workers int
 }
 
-type standard struct {
-	pixels int64
-	r      bytes.Reader
+// New makes a decoder. JPEGs are decoded by package jpeg, which decodes only
+// what the part needs; of the other encodings, the whole image is read whatever
+// the part is, and checked, and the part is kept.
+func (o Decoding) New(limits *format.Limits) Decoder {
+	all := limits.OrDefault()
+	return &decoder{
+		asStored: o.AsStored,
+		still:    still.Decoder{Pixels: all.Pixels, Background: o.Background},
+		jpeg:     jpeg.NewDecoder(&jpeg.Options{Limits: &all, Tolerant: o.Tolerant, Workers: o.Workers}),
+	}
 }
 
-func (d *standard) Header(data []byte) (Header, error) { return ParseHeader(data) }
+// decoder hands images to the decoder of their encoding.
+type decoder struct {
+	asStored bool
+	still    still.Decoder
+	jpeg     *jpeg.Decoder
+	warnings struct {
+		still   still.Warnings
+		damaged bool
+	}
+}
 
-func (d *standard) Decode(px *Pixels, data []byte, r image.Rectangle) error {
+var _ interface {
+	ShrinkDecoder
+	Warner
+} = (*decoder)(nil)
+
+func (d *decoder) Header(data []byte) (Header, error) {
 	h, err := ParseHeader(data)
+	if d.asStored && h.Orientation > 1 {
+		if jpeg.Orientation(h.Orientation).Transposed() {
+			h.Width, h.Height = h.Height, h.Width
+		}
+		h.Orientation = 1
+	}
+	return h, err
+}
+
+func (d *decoder) Decode(px *Pixels, data []byte, r image.Rectangle) error {
+	return d.DecodeShrunk(px, data, r, 1)
+}
+
+func (d *decoder) DecodeShrunk(px *Pixels, data []byte, r image.Rectangle, shrink int) error {
+	d.warnings.still, d.warnings.damaged = still.Warnings{}, false
+	h, err := d.Header(data)
 	if err != nil {
 		return err
 	}
-	if err := d.admit(h, data); err != nil {
-		return err
+	if shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8 {
+		return fault(format.ErrUsage, "a picture cannot be reduced by %d", shrink)
 	}
-	d.r.Reset(data)
-	var img image.Image
+	whole := image.Rect(0, 0, h.Width, h.Height)
+	if !r.In(whole) || r.Empty() {
+		return fault(format.ErrUsage, "the part %v is not within the picture %v", r, whole)
+	}
 	if h.Encoding == "jpeg" {
-		img, err = jpeg.Decode(&d.r)
-	} else {
-		img, err = png.Decode(&d.r)
+		return d.decodeJPEG(px, data, h, r, shrink)
 	}
-	d.r.Reset(nil)
+	pic, err := d.still.Decode(px.own, data, r)
+	if pic.Mem != nil {
+		px.own = pic.Mem
+	}
+	d.warnings.still = d.still.Warnings()
 	if err != nil {
-		return decodeError(h.Encoding, err)
+		return err
 	}
-	if img.Bounds() != image.Rect(0, 0, h.Width, h.Height) {
-		return fault(format.ErrCorrupt, "the %s has two sizes: %dx%d and %v", h.Encoding, h.Width, h.Height, img.Bounds().Size())
+	layout, count := RGB, 3
+	if pic.Gray {
+		layout, count = Gray, 1
 	}
-	px.take(img)
-	if !r.In(px.Rect) || r.Empty() {
-		return fault(format.ErrUsage, "the part %v is not within the picture %v", r, px.Rect)
-	}
-	return nil
-}
-
-// admit refuses a picture that is too large, or that its bytes cannot hold.
-//
-// Every 8x8 block of the JPEG component sampled most finely costs at least one
-// bit, so a byte stands for at most 512 pixels. Deflate expands by at most
-// 1032, and a PNG's pixel has at least one bit.
-func (d *standard) admit(h Header, data []byte) error {
-	pixels := int64(h.Width) * int64(h.Height)
-	if pixels > d.pixels {
-		return fault(format.ErrLimit, "%dx%d pixels are more than %d", h.Width, h.Height, d.pixels)
-	}
-	perByte := int64(512)
-	if h.Encoding == "png" {
-		perByte = 8 * 1032
-	}
-	if pixels/perByte > int64(len(data)) {
-		return fault(format.ErrTruncated, "%d bytes cannot hold %dx%d pixels", len(data), h.Width, h.Height)
+	px.reset(layout, pic.Rect, image.Pt(h.Width, h.Height))
+	for c := range count {
+		px.Planes[c] = px.plane(pic.Plane(c), pic.Stride)
 	}
 	return nil
 }
 
-func decodeError(encoding string, err error) error {
-	var jf jpeg.FormatError
-	var ju jpeg.UnsupportedError
-	var pu png.UnsupportedError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fault(format.ErrTruncated, "the %s ends early", encoding)
-	case errors.As(err, &ju), errors.As(err, &pu):
-		return fault(format.ErrUnsupported, "%s", err)
-	case errors.As(err, &jf) && jf == "short Huffman data":
-		return fault(format.ErrTruncated, "the %s ends early", encoding)
-	default:
-		return fault(format.ErrCorrupt, "%s", err)
+// Warnings implements Warner.
+func (d *decoder) Warnings() map[format.Warning]int64 {
+	w := &d.warnings
+	if w.still == (still.Warnings{}) && !w.damaged {
+		return nil
 	}
+	counts := make(map[format.Warning]int64)
+	if n := w.still.AncillaryCRC; n > 0 {
+		counts[AncillaryCRC] = int64(n)
+	}
+	if n := w.still.ExtraData; n > 0 {
+		counts[ExtraData] = int64(n)
+	}
+	if w.damaged {
+		counts[DamagedImage] = 1
+	}
+	return counts
 }
 
-// take makes px the picture, over its memory where the layout allows.
-func (px *Pixels) take(img image.Image) {
-	r := img.Bounds()
-	switch img := img.(type) {
-	case *image.Gray:
-		px.set(Gray, r)
-		px.Planes[0] = Plane{img.Pix, img.Stride}
-	case *image.YCbCr:
-		px.set(YCbCr, r)
-		px.Ratio = img.SubsampleRatio
-		px.Planes = [3]Plane{{img.Y, img.YStride}, {img.Cb, img.CStride}, {img.Cr, img.CStride}}
-	case *image.RGBA: // a PNG or JPEG without alpha
-		px.set(RGBX, r)
-		px.Planes[0] = Plane{img.Pix, img.Stride}
-	case *image.NRGBA:
-		for i := 3; i < len(img.Pix); i += 4 {
-			img.Pix[i] = 255
-		}
-		px.set(RGBX, r)
-		px.Planes[0] = Plane{img.Pix, img.Stride}
-	default:
-		px.convert(img, r)
-	}
-}
-
-// convert copies a picture of another kind, pixel by pixel.
-func (px *Pixels) convert(img image.Image, r image.Rectangle) {
-	dst := px.rgbx(r)
-	at := colorAt(img)
-	for y := r.Min.Y; y < r.Max.Y; y++ {
-		for x := r.Min.X; x < r.Max.X; x++ {
-			dst[0], dst[1], dst[2] = at(x, y)
-			dst[3] = 255
-			dst = dst[4:]
-		}
-	}
-}
-
-func colorAt(img image.Image) func(x, y int) (r, g, b uint8) {
-	switch img := img.(type) {
-	case *image.CMYK:
-		return func(x, y int) (r, g, b uint8) {
-			c := img.CMYKAt(x, y)
-			return color.CMYKToRGB(c.C, c.M, c.Y, c.K)
-		}
-	case *image.Gray16:
-		return func(x, y int) (r, g, b uint8) {
-			v := uint8(img.Gray16At(x, y).Y >> 8)
-			return v, v, v
-		}
-	case *image.NRGBA64:
-		return func(x, y int) (r, g, b uint8) {
-			c := img.NRGBA64At(x, y)
-			return uint8(c.R >> 8), uint8(c.G >> 8), uint8(c.B >> 8)
-		}
-	case *image.Paletted:
-		palette := make([]color.NRGBA, len(img.Palette))
-		for i, c := range img.Palette {
-			// The palette of a PNG is of NRGBA, or of RGBA that is opaque.
-			palette[i] = opaque(c)
-		}
-		return func(x, y int) (r, g, b uint8) {
-			var c color.NRGBA // black beyond the palette
-			if i := int(img.ColorIndexAt(x, y)); i < len(palette) {
-				c = palette[i]
-			}
-			return c.R, c.G, c.B
-		}
-	default: // opaque 16 bits among them
-		return func(x, y int) (r, g, b uint8) {
-			r16, g16, b16, _ := img.At(x, y).RGBA()
-			return uint8(r16 >> 8), uint8(g16 >> 8), uint8(b16 >> 8)
-		}
-	}
-}
-
-func opaque(c color.Color) color.NRGBA {
-	if n, ok := c.(color.NRGBA); ok {
-		return n
-	}
-	r, g, b, _ := c.RGBA()
-	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 255}
+func fault(sentinel error, msg string, args ...any) error {
+	return format.Errorf(sentinel, format.Nowhere, msg, args...)
 }

@@ -7,121 +7,156 @@ import (
 	"shardtool/format"
 )
 
-// Op is an operation of a transform. The operations are the types of this
-// package that have it.
-type Op interface{ check() error }
-
-// RandomResizedCrop cuts out a part of random area and aspect ratio and
-// resizes it to Size x Size, as torchvision's of that name: ten tries, then
-// the largest central part of an allowed ratio.
-type RandomResizedCrop struct {
-	Size  int        // of the result, in pixels
-	Scale [2]float64 // bounds of the part's area, as a share of the picture's; zero: 0.08 to 1
-	Ratio [2]float64 // bounds of width by height; zero: 3/4 to 4/3
+// Op is an operation of a transform: one of the types of this package that
+// have it. Names, parameters and defaults are torchvision's; where an
+// operation acts on 8-bit pictures, its results are those of torchvision on
+// Pillow's images. The zero value of a parameter is torchvision's default:
+// RandomHorizontalFlip{} mirrors every second picture.
+type Op interface {
+	check() error // ErrUsage for parameters that make no sense
+	step() step
 }
 
-func (c RandomResizedCrop) withDefaults() RandomResizedCrop {
-	if c.Scale == [2]float64{} {
-		c.Scale = [2]float64{0.08, 1}
-	}
-	if c.Ratio == [2]float64{} {
-		c.Ratio = [2]float64{3.0 / 4, 4.0 / 3}
-	}
-	return c
+// step is an operation made ready: what it draws, and the ways to do it.
+type step struct {
+	name  string
+	note  string // the parameters, for Explain
+	place int    // in the list given to Compile
+	nth   int    // of the steps of one operation
+
+	// size gives the size of the result for a picture of size in; zero stands
+	// for one that is known only when a picture is. nil: the size stays.
+	size func(in image.Point) image.Point
+	// draw chooses what to do to a picture of size in. nil: nothing is chosen.
+	draw func(s Stream, in image.Point) Drawn
+	// rest is draw without randomness. nil: as draw, with whatever it is given.
+	rest func(in image.Point) Drawn
+	// fold makes the operation part of the one pass of g. nil: it cannot be.
+	fold func(g geometry, d Drawn) (geometry, bool)
+	// apply does the operation to the raster of c.
+	apply func(c *canvas, d Drawn) error
 }
 
-// maxSize keeps three planes of float32 addressable on any machine.
-const maxSize = 1 << 13
+func (s *step) result(in image.Point) image.Point {
+	if s.size == nil {
+		return in
+	}
+	return s.size(in)
+}
 
-func (c RandomResizedCrop) check() error {
-	d := c.withDefaults()
+// folds makes the operation part of the one pass of g, as it is if there is
+// nothing to do.
+func (s *step) folds(g geometry, d Drawn) (geometry, bool) {
 	switch {
-	case c.Size < 1 || c.Size > maxSize:
-		return usage("RandomResizedCrop: size %d is not within 1 to %d", c.Size, maxSize)
-	case !(0 < d.Scale[0] && d.Scale[0] <= d.Scale[1] && d.Scale[1] <= 1):
-		return usage("RandomResizedCrop: scale %v is not within 0 to 1, the smaller bound first", d.Scale)
-	case !(0 < d.Ratio[0] && d.Ratio[0] <= d.Ratio[1]) || math.IsInf(d.Ratio[1], 0):
-		return usage("RandomResizedCrop: ratio %v is not positive, the smaller bound first", d.Ratio)
+	case !d.Active:
+		return g, true
+	case s.fold == nil:
+		return g, false
+	}
+	return s.fold(g, d)
+}
+
+// never is what an operation that changes the picture at random does without
+// randomness.
+func never(image.Point) Drawn { return Drawn{} }
+
+// Interpolation is how values between pixels are found.
+type Interpolation uint8
+
+const (
+	Default  Interpolation = iota // the operation's own, as torchvision's
+	Nearest                       // the pixel that covers the place
+	Bilinear                      // a triangle
+	Bicubic                       // a cubic with a = -0.5, or -0.75 without antialiasing
+	Lanczos                       // a windowed sinc of radius 3
+)
+
+var interpolations = [...]string{"default", "nearest", "bilinear", "bicubic", "lanczos"}
+
+// String returns torchvision's name, such as "bilinear".
+func (i Interpolation) String() string {
+	if int(i) < len(interpolations) {
+		return interpolations[i]
+	}
+	return "unknown"
+}
+
+func (i Interpolation) or(other Interpolation) Interpolation {
+	if i == Default {
+		return other
+	}
+	return i
+}
+
+// The bounds of parameters. maxSize keeps three planes of float32 addressable
+// on any machine.
+const (
+	maxSize   = 1 << 13
+	maxKernel = 1<<10 - 1
+	maxBins   = 1 << 10
+)
+
+// target is the size that an operation's result is to have: size x size, or
+// else width x height.
+func target(size, height, width int) image.Point {
+	if size != 0 {
+		return image.Pt(size, size)
+	}
+	return image.Pt(width, height)
+}
+
+func checkTarget(op string, size, height, width int) error {
+	p := target(size, height, width)
+	switch {
+	case size != 0 && (height != 0 || width != 0):
+		return usage("%s: size %d and %dx%d are both given", op, size, width, height)
+	case p.X < 1 || p.Y < 1 || p.X > maxSize || p.Y > maxSize:
+		return usage("%s: size %dx%d is not within 1 to %d", op, p.X, p.Y, maxSize)
 	}
 	return nil
 }
 
-// draw chooses the part, in the order of draws of torchvision's get_params:
-// area, ratio, top, left. Products are rounded one by one, so that a fused
-// multiply-add cannot move a crop.
-func (c RandomResizedCrop) draw(r *Stream, width, height int) image.Rectangle {
-	area := float64(width) * float64(height)
-	low, high := math.Log(c.Ratio[0]), math.Log(c.Ratio[1])
-	for range 10 {
-		part := float64(area * r.Between(c.Scale[0], c.Scale[1]))
-		aspect := math.Exp(r.Between(low, high))
-		w := int(math.RoundToEven(math.Sqrt(float64(part * aspect))))
-		h := int(math.RoundToEven(math.Sqrt(float64(part / aspect))))
-		if 0 < w && w <= width && 0 < h && h <= height {
-			top := r.IntN(height - h + 1)
-			left := r.IntN(width - w + 1)
-			return image.Rect(left, top, left+w, top+h)
-		}
-	}
-	return c.central(width, height)
-}
-
-func (c RandomResizedCrop) central(width, height int) image.Rectangle {
-	w, h := width, height
-	switch in := float64(width) / float64(height); {
-	case in < c.Ratio[0]:
-		h = min(height, int(math.RoundToEven(float64(width)/c.Ratio[0])))
-	case in > c.Ratio[1]:
-		w = min(width, int(math.RoundToEven(float64(height)*c.Ratio[1])))
-	}
-	// A picture one pixel wide may leave nothing to round to.
-	w, h = max(w, 1), max(h, 1)
-	top, left := (height-h)/2, (width-w)/2
-	return image.Rect(left, top, left+w, top+h)
-}
-
-// RandomHorizontalFlip mirrors left and right with probability P.
-type RandomHorizontalFlip struct{ P float64 }
-
-func (f RandomHorizontalFlip) check() error {
-	if !(0 <= f.P && f.P <= 1) {
-		return usage("RandomHorizontalFlip: %v is no probability", f.P)
+func checkProbability(op string, p float64) error {
+	if !(0 <= p && p <= 1) {
+		return usage("%s: %v is no probability", op, p)
 	}
 	return nil
 }
 
-// Normalize maps a channel's value v, 0 to 255, to (v/255 - Mean) / Std, for
-// red, green and blue.
-type Normalize struct{ Mean, Std [3]float64 }
-
-// ImageNetNormalize has the mean and standard deviation of ImageNet that
-// torchvision's models are trained with.
-var ImageNetNormalize = Normalize{
-	Mean: [3]float64{0.485, 0.456, 0.406},
-	Std:  [3]float64{0.229, 0.224, 0.225},
-}
-
-func (n Normalize) check() error {
-	for c := range 3 {
-		if !(n.Std[c] > 0) || math.IsInf(n.Std[c], 0) || math.IsNaN(n.Mean[c]) || math.IsInf(n.Mean[c], 0) {
-			return usage("Normalize: mean %v and standard deviation %v of channel %d", n.Mean[c], n.Std[c], c)
-		}
+func checkFilter(op string, f, highest Interpolation) error {
+	if f > highest {
+		return usage("%s: interpolation %v is not offered", op, f)
 	}
 	return nil
 }
 
-// table gives the result for each of the 256 values: v*scale + offset in
-// float32, the product rounded before the sum. A kernel that computes instead
-// of looking up must do the same.
-func (n Normalize) table() (t [3][256]float32) {
-	for c := range t {
-		scale := float32(1 / (255 * n.Std[c]))
-		offset := float32(-n.Mean[c] / n.Std[c])
-		for v := range t[c] {
-			t[c][v] = float32(float32(v)*scale) + offset
-		}
+// checkRange wants low <= high within from and to.
+func checkRange(op, what string, r [2]float64, from, to float64) error {
+	if !(from <= r[0] && r[0] <= r[1] && r[1] <= to) || math.IsInf(r[1], 0) {
+		return usage("%s: %s %v is not within %v to %v, the smaller bound first", op, what, r, from, to)
 	}
-	return t
+	return nil
+}
+
+func orRange(r, other [2]float64) [2]float64 {
+	if r == [2]float64{} {
+		return other
+	}
+	return r
+}
+
+func orFloat(v, other float64) float64 {
+	if v == 0 {
+		return other
+	}
+	return v
+}
+
+func orInt(v, other int) int {
+	if v == 0 {
+		return other
+	}
+	return v
 }
 
 func usage(msg string, args ...any) error {

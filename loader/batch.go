@@ -54,7 +54,7 @@ func (b *Batch) Work() Work {
 type Work struct {
 	Bytes  int64 // encoded bytes read
 	Images int64 // images decoded
-	Pixels int64 // pixels decoded
+	Pixels int64 // pixels decoded: of each image the part that was needed
 }
 
 // Add adds to w.

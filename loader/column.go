@@ -62,7 +62,7 @@ func (c *imageFiller) fill(slot tensor.Dense, f *format.Field, draws augment.Dra
 		return err
 	}
 	plan := c.t.Plan(h, draws)
-	if err := c.w.Decode(&c.px, f.Data, plan.Crop); err != nil {
+	if err := c.w.DecodePlan(&c.px, f.Data, &plan); err != nil {
 		return err
 	}
 	t.images++

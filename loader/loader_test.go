@@ -72,14 +72,14 @@ func TestDecodesAreCounted(t *testing.T) {
 		{echo.Sample, e, n * epochs * e, n * epochs * e},
 		{echo.Batch, e, n * epochs, n * epochs * e},
 	} {
-		var decodes atomic.Int64
+		var decodes, pixels atomic.Int64
 		src := pictures(t, 5, 5, 7)
 		r := load(t, src, Options{
-			Columns:     []Column{Image("jpg;png", countingTransform(4, &decodes)), Int64("cls")},
+			Columns:     []Column{Image("jpg;png", countingTransform(4, &decodes, &pixels)), Int64("cls")},
 			GlobalBatch: 4, Epochs: epochs, Workers: 3, Echo: echo.Options{Unit: tt.unit, Factor: tt.factor},
 		})
 		s := r.stats
-		if r.err != nil || decodes.Load() != tt.decodes || s.Work.Images != tt.decodes || s.Work.Pixels != tt.decodes*12*9 {
+		if r.err != nil || decodes.Load() != tt.decodes || s.Work.Images != tt.decodes || s.Work.Pixels != pixels.Load() || pixels.Load() < tt.decodes {
 			t.Errorf("%v %v: %d decodes, %+v, %v; want %d", tt.unit, tt.factor, decodes.Load(), s.Work, r.err, tt.decodes)
 		}
 		if s.Fresh != n*epochs || s.Emitted != tt.emitted || src.reads.Load() != n*epochs || src.opened.Load() != 3*epochs {
@@ -96,7 +96,7 @@ func TestDecodesAreCounted(t *testing.T) {
 		}
 		for i, f := range r.floats {
 			shard, index := r.labels[i]/1000, r.labels[i]%1000
-			if want := red(uint8(10*shard + index)); math.Abs(float64(f[0]-want)) > 1e-5 || len(f) != 3*4*4 {
+			if want := red(uint8(10*shard + index)); math.Abs(float64(f[0]-want)) > 2e-4 || len(f) != 3*4*4 {
 				t.Fatalf("sample %d has %v, want %v", r.labels[i], f[0], want)
 			}
 		}
@@ -256,10 +256,10 @@ func TestHoles(t *testing.T) {
 		f := &src.shards[0][i].Fields[2]
 		f.Data = f.Data[:len(f.Data)-20]
 	}
-	var decodes atomic.Int64
+	var decodes, pixels atomic.Int64
 	run := func(skip int64, workers int, e float64) result {
 		return load(t, src, Options{
-			Columns:     []Column{Image("png", countingTransform(4, &decodes)), Int64("cls")},
+			Columns:     []Column{Image("png", countingTransform(4, &decodes, &pixels)), Int64("cls")},
 			GlobalBatch: 8, Workers: workers, OnBad: OnBad{Skip: skip}, Echo: echo.Options{Unit: echo.Batch, Factor: e},
 		})
 	}

@@ -150,20 +150,21 @@ func flat(t testing.TB, v uint8) []byte {
 // red returns the value of channel 0 that a flat picture becomes, by hand.
 func red(v uint8) float32 { return float32((float64(v)/255 - 0.485) / 0.229) }
 
-// counting is a decoder that counts.
+// counting is a decoder that counts pictures and the pixels asked for.
 type counting struct {
 	augment.Decoder
-	decodes *atomic.Int64
+	decodes, pixels *atomic.Int64
 }
 
 func (c counting) Decode(px *augment.Pixels, data []byte, r image.Rectangle) error {
 	c.decodes.Add(1)
+	c.pixels.Add(rectPixels(r))
 	return c.Decoder.Decode(px, data, r)
 }
 
-func countingTransform(size int, decodes *atomic.Int64) *augment.Transform {
+func countingTransform(size int, decodes, pixels *atomic.Int64) *augment.Transform {
 	return augment.ImageNetTrain(size).WithDecoder(func(l *format.Limits) augment.Decoder {
-		return counting{augment.Standard(l), decodes}
+		return counting{augment.Standard(l), decodes, pixels}
 	})
 }
 
