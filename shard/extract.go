@@ -20,7 +20,8 @@ type ExtractOptions struct {
 	Keys    []string // samples whose key matches one of these patterns; nil: all
 	Limit   int64    // no more than the first samples; 0: all
 	Mapping Mapping
-	Force   bool // replace existing files
+	Images  ImageForm // how images are written
+	Force   bool      // replace existing files
 }
 
 // Extraction says what was extracted.
@@ -36,6 +37,11 @@ type Extraction struct {
 // the folder, whatever the names in the shards say. The files are written
 // aside first and moved to their places when all are complete; an existing
 // file, or one name twice, is an error before any is moved.
+//
+// With PNGImages a field whose name promises an image (see StatsOptions), or
+// whose content begins as one, becomes a PNG under its name with the suffix png.
+// One that cannot be decoded is an error, or, under Skip and Resync, a loss, and
+// its sample is left out.
 func Extract(ctx context.Context, names []string, folder string, o *ExtractOptions) (*Extraction, error) {
 	var d ExtractOptions
 	if o != nil {
@@ -50,6 +56,9 @@ func Extract(ctx context.Context, names []string, folder string, o *ExtractOptio
 	x.convert = conversion{ctx: ctx, match: match, losses: lossList{told: d.Read.OnLoss, to: &x.convert.result.Reading}}
 	x.convert.o.Options = d.Options
 	x.convert.mapper.Mapping = d.Mapping
+	if d.Images == PNGImages {
+		x.png = newPNGWriter(d.Read.Limits, func(w map[format.Warning]int64) { x.convert.result.Reading.add(nil, w) })
+	}
 	if err := x.stage(); err != nil {
 		return nil, err
 	}
@@ -70,6 +79,7 @@ type extraction struct {
 	o       ExtractOptions
 	folder  string
 	convert conversion // reads the inputs, gives keys and maps fields
+	png     *pngWriter // nil where images are written as stored
 	made    bool       // whether the folder was not there before
 	stageAt string     // the folder beside or in the folder where files wait
 	root    *os.Root   // of stageAt
@@ -113,6 +123,11 @@ func (x *extraction) sample(in *input, _ *reader.Shard, s *format.Sample) error 
 	if err != nil {
 		return err
 	}
+	if x.png != nil {
+		if ok, err := x.decode(s); !ok || err != nil {
+			return err
+		}
+	}
 	for _, f := range s.Fields {
 		if err := x.file(string(s.Key)+"."+f.Name, f.Data); err != nil {
 			at := s.Location()
@@ -124,6 +139,29 @@ func (x *extraction) sample(in *input, _ *reader.Shard, s *format.Sample) error 
 		return errEnough
 	}
 	return nil
+}
+
+// decode makes PNGs of the images of a sample. It reports false where the sample
+// is to be left out.
+func (x *extraction) decode(s *format.Sample) (ok bool, err error) {
+	bytes := s.Bytes()
+	if err := x.png.sample(s.Fields); err != nil {
+		err = format.ReadError(err, s.Location())
+		if x.o.Read.OnError == format.Stop {
+			return false, err
+		}
+		x.convert.result.Reading.add(map[string]int64{format.Class(err): 1}, nil)
+		x.convert.losses.add(format.Loss{Offset: s.Offset, Bytes: bytes, Records: 1, Err: err})
+		return false, nil
+	}
+	for i := range s.Fields {
+		if other := s.Field(s.Fields[i].Name); other != &s.Fields[i] {
+			at := s.Location()
+			at.Field = other.Name
+			return false, format.Errorf(format.ErrDuplicate, at, "two fields of the sample would be this one with images as png; choose fields, or rename one")
+		}
+	}
+	return true, nil
 }
 
 func (x *extraction) file(name string, data []byte) error {

@@ -41,6 +41,12 @@ type FieldStats struct {
 	MinBytes int64
 	MaxBytes int64
 	Mixed    bool // whether some samples have it with another Kind
+
+	// Images is what the headers of the field's images say; nil where it holds
+	// none, or where the shard is a tar that cannot be read at offsets
+	// (compressed, or a pipe). A field holds images if its name promises one
+	// (see StatsOptions), or if its content does where it is first seen.
+	Images *ImageCounts
 }
 
 // Inspect looks at shards and passes an Inspection of each to out, in order.
@@ -76,6 +82,8 @@ func (in *Inspection) run(ctx context.Context, o *InspectOptions) {
 	in.Format, in.Compression, in.Size = s.Format(), s.Compression(), s.Size()
 	limits := o.Read.Limits.OrDefault()
 	fields := fieldTable{most: limits.Fields, at: make(map[string]int)}
+	headers := newHeaderReader(ctx, &o.Options, s)
+	defer headers.close()
 	for o.Limit == 0 || in.Samples < o.Limit {
 		sample, err := s.Next()
 		if err == io.EOF {
@@ -90,7 +98,7 @@ func (in *Inspection) run(ctx context.Context, o *InspectOptions) {
 		if len(sample.Key) > 0 && len(in.Keys) < o.Keys {
 			in.Keys = append(in.Keys, string(sample.Key))
 		}
-		fields.add(sample)
+		fields.add(sample, headers)
 	}
 	in.Type, in.Fields, in.Skipped = s.Type(), fields.stats, s.Skipped()
 	if in.Whole {
@@ -107,7 +115,7 @@ type fieldTable struct {
 	stats []FieldStats
 }
 
-func (t *fieldTable) add(s *format.Sample) {
+func (t *fieldTable) add(s *format.Sample, headers *headerReader) {
 	for i := range s.Fields {
 		f := &s.Fields[i]
 		n := f.Size()
@@ -119,11 +127,17 @@ func (t *fieldTable) add(s *format.Sample) {
 			k = len(t.stats)
 			t.at[f.Name] = k
 			t.stats = append(t.stats, FieldStats{Name: f.Name, Kind: f.Kind, MinBytes: n})
+			if headers.holdsImages(f) {
+				t.stats[k].Images = new(ImageCounts)
+			}
 		}
 		st := &t.stats[k]
 		st.Samples++
 		st.Bytes += n
 		st.MinBytes, st.MaxBytes = min(st.MinBytes, n), max(st.MaxBytes, n)
 		st.Mixed = st.Mixed || st.Kind != f.Kind
+		if st.Images != nil {
+			headers.count(st.Images, f)
+		}
 	}
 }

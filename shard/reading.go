@@ -15,13 +15,17 @@ type Reading struct {
 
 // gather adds what a shard that was read to its end counted.
 func (r *Reading) gather(s *reader.Shard) {
+	r.add(s.Skipped(), s.Warnings())
+}
+
+func (r *Reading) add(skipped map[string]int64, warnings map[format.Warning]int64) {
 	if r.Skipped == nil {
 		r.Skipped, r.Warnings = make(map[string]int64), make(map[format.Warning]int64)
 	}
-	for reason, n := range s.Skipped() {
+	for reason, n := range skipped {
 		r.Skipped[reason] += n
 	}
-	for warning, n := range s.Warnings() {
+	for warning, n := range warnings {
 		r.Warnings[warning] += n
 	}
 }

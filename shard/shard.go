@@ -1,7 +1,7 @@
 // Package shard is what can be done with whole shards: [Verify], [Inspect],
-// [List], [Repair], [Convert], [Extract], [Pack] and, with package
-// format/index, making and checking indexes. The command shardtool is a thin
-// face of this package.
+// [List], [Stats] of their images, [Repair], [Convert], [Extract], [Pack] and,
+// with package format/index, making and checking indexes. The command shardtool
+// is a thin face of this package.
 //
 // Reading goes through package reader, so that every operation takes both
 // formats and all compressions. Writing goes through a [Sink]: what an

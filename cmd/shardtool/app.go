@@ -16,6 +16,7 @@ var verbs = []func() *cli.Command{
 	extractCommand,
 	packCommand,
 	verifyCommand,
+	statsCommand,
 	repairCommand,
 	indexCommand,
 	convertCommand,

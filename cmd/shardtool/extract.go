@@ -13,12 +13,19 @@ func extractCommand() *cli.Command {
 		Usage: "write samples as files into a folder",
 		About: `Each field becomes a file named KEY.FIELD, as in a tar. No file is written outside
 FOLDER, whatever the names in the shards say. All files appear at the end, or
-none; existing ones are kept unless --force is given.`,
+none; existing ones are kept unless --force is given.
+
+With --images png images are decoded and written upright as 8-bit RGB: the fields
+named jpg, jpeg, png, webp, gif or image/encoded, and those whose content begins
+as an image. Their names end in .png instead. What cannot be decoded is a fault;
+--on-error skip leaves out its sample.`,
 		Examples: []string{
 			"shardtool extract train-000000.tar out",
+			"shardtool extract --images png --field 'jpg;png' train-000000.tar out",
 			"shardtool extract --keys '*_1002?' --field 'jpg;png' --limit 100 train-*.tar out",
 		},
 		Flags: [][]cli.Flag{inputFlagSet(), {
+			choice("images", "how images are written", "stored", "png"),
 			forceFlag(), keysFlag(),
 			&cli.Int64Flag{Name: "limit", Aliases: []string{"n"}, Usage: "no more than `N` samples", DefaultText: "all"},
 		}, mappingFlags()},
@@ -38,7 +45,8 @@ func runExtract(c *call) error {
 	if err != nil {
 		return err
 	}
-	o := &shard.ExtractOptions{Keys: c.StringSlice("keys"), Limit: c.Int64("limit"), Force: c.Bool("force")}
+	o := &shard.ExtractOptions{Keys: c.StringSlice("keys"), Limit: c.Int64("limit"), Force: c.Bool("force"),
+		Images: word(c.String("images"), shard.StoredImages, shard.PNGImages)}
 	if o.Options, _, err = c.options(); err != nil {
 		return err
 	}

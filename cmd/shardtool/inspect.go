@@ -17,7 +17,10 @@ func inspectCommand() *cli.Command {
 		Args:  "IN...",
 		Usage: "say what shards are and hold",
 		About: `Says the format, the compression, how many samples there are, their fields with
-types and sizes, the first keys, and what faults were seen on the way.`,
+types and sizes, the first keys, and what faults were seen on the way. Of fields
+that hold images it says what their headers tell: encodings, sizes, samplings,
+orientations; not of tars that are compressed or come through a pipe. The pixels
+are for stats.`,
 		Examples: []string{
 			"shardtool inspect train-000000.tar",
 			"shardtool inspect --limit 1000 --json train-*.tfrecord",
@@ -53,6 +56,43 @@ type inspectField struct {
 	MinBytes int64  `json:"min_bytes"`
 	MaxBytes int64  `json:"max_bytes"`
 	Mixed    bool   `json:"mixed"`
+	// Images is absent where the field holds none, or they were not looked at.
+	Images *imagesRow `json:"images,omitempty"`
+}
+
+// imagesRow is what the headers of images say.
+type imagesRow struct {
+	Images       int64            `json:"images"`
+	Unreadable   map[string]int64 `json:"unreadable"`
+	Encodings    map[string]int64 `json:"encodings"`
+	Channels     map[string]int64 `json:"channels"`
+	Samplings    map[string]int64 `json:"samplings"`
+	Orientations map[string]int64 `json:"orientations"`
+	Width        *rangeRow        `json:"width"` // null where no header is readable
+	Height       *rangeRow        `json:"height"`
+}
+
+type rangeRow struct {
+	Min int64 `json:"min"`
+	P50 int64 `json:"p50"`
+	Max int64 `json:"max"`
+}
+
+func newImagesRow(c *shard.ImageCounts) *imagesRow {
+	if c == nil {
+		return nil
+	}
+	return &imagesRow{
+		c.Images, c.Unreadable, c.Encodings, numbered(c.Channels), c.Samplings, numbered(c.Orientations),
+		newRangeRow(&c.Width), newRangeRow(&c.Height),
+	}
+}
+
+func newRangeRow(d *shard.Distribution) *rangeRow {
+	if d.N == 0 {
+		return nil
+	}
+	return &rangeRow{d.Min, d.Quantile(0.5), d.Max}
 }
 
 func runInspect(c *call) error {
@@ -84,7 +124,7 @@ func newInspectRow(in *shard.Inspection) inspectRow {
 		Errors: faultRows(in.Errors), ErrorsTotal: in.ErrorsTotal,
 	}
 	for _, f := range in.Fields {
-		row.Fields = append(row.Fields, inspectField{f.Name, f.Kind.String(), f.Samples, f.Bytes, f.MinBytes, f.MaxBytes, f.Mixed})
+		row.Fields = append(row.Fields, inspectField{f.Name, f.Kind.String(), f.Samples, f.Bytes, f.MinBytes, f.MaxBytes, f.Mixed, newImagesRow(f.Images)})
 	}
 	return row
 }
@@ -125,6 +165,7 @@ func inspectText(in *shard.Inspection) string {
 		}
 	}
 	writeFields(&b, in)
+	writeImages(&b, in)
 	if in.ErrorsTotal > 0 {
 		fmt.Fprintf(&b, "  faults   %d\n", in.ErrorsTotal)
 		for _, err := range in.Errors {
@@ -148,4 +189,35 @@ func writeFields(b *strings.Builder, in *shard.Inspection) {
 		fmt.Fprintf(w, "\t%d\t%d\t%d\t%d\t%d\t%s\t  %s\n", f.Samples, f.MinBytes, f.Bytes/max(f.Samples, 1), f.MaxBytes, f.Bytes, kind, printable([]byte(f.Name)))
 	}
 	w.Flush()
+}
+
+// writeImages says what the headers of images tell, field by field.
+func writeImages(b *strings.Builder, in *shard.Inspection) {
+	for _, f := range in.Fields {
+		c := f.Images
+		if c == nil || c.Images == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "  images in %s\n", printable([]byte(f.Name)))
+		text := counted(c.Images, "image")
+		if len(c.Unreadable) > 0 {
+			text += "; unreadable: " + countsText(c.Unreadable, "%s")
+		}
+		fmt.Fprintf(b, "    %s\n", text)
+		if c.Width.N > 0 {
+			fmt.Fprintf(b, "    width %s, height %s\n", rangeText(&c.Width), rangeText(&c.Height))
+			for _, text := range []string{
+				countsText(c.Encodings, "%s"), countsText(c.Channels, "channels %d"),
+				countsText(c.Samplings, "sampling %s"), countsText(c.Orientations, "orientation %d"),
+			} {
+				if text != "" {
+					fmt.Fprintf(b, "    %s\n", text)
+				}
+			}
+		}
+	}
+}
+
+func rangeText(d *shard.Distribution) string {
+	return fmt.Sprintf("%d to %d, median %d", d.Min, d.Max, d.Quantile(0.5))
 }

@@ -1,0 +1,108 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"shardtool/augment"
+	"shardtool/format"
+	"shardtool/format/compress"
+	"shardtool/reader"
+	"shardtool/reader/store"
+)
+
+// headerReader reads the headers of images whose samples come without
+// payloads: of records what is there, of a tar by reads at offsets.
+type headerReader struct {
+	images imageReader
+	object store.Object // nil where nothing can be read at offsets
+	at     io.ReaderAt
+	buf    []byte
+}
+
+// The first read of an image takes in most headers; those that come after large
+// metadata take more, up to mostHeader.
+const (
+	firstHeader = 4 << 10
+	mostHeader  = 16 << 20
+)
+
+func newHeaderReader(ctx context.Context, o *Options, s *reader.Shard) *headerReader {
+	h := &headerReader{images: imageReader{open: augment.Standard, limits: o.Read.Limits}}
+	if s.Format() != reader.Tar || s.Compression() != compress.None || s.Size() < 0 {
+		return h
+	}
+	// An error shows with the shard itself.
+	if object, err := o.Store.Open(ctx, s.Name()); err == nil {
+		h.object, h.at = object, store.ReaderAt(ctx, object)
+	}
+	return h
+}
+
+func (h *headerReader) close() {
+	if h.object != nil {
+		h.object.Close()
+	}
+}
+
+// holdsImages reports whether a field holds images and their headers can be
+// read.
+func (h *headerReader) holdsImages(f *format.Field) bool {
+	named := namedImage(f.Name)
+	if f.Data != nil {
+		found := named && (f.Kind == format.Bytes || f.Kind == format.BytesList || f.Kind == format.FeatureList)
+		eachImage(f, false, func([]byte) bool {
+			found = true
+			return false
+		})
+		return found
+	}
+	if h.at == nil || f.Offset == format.Unknown {
+		return false
+	}
+	if named {
+		return true
+	}
+	start, err := h.start(f, sniffed)
+	return err == nil && startsAsImage(start, f.Size())
+}
+
+// count adds the headers of a field's images.
+func (h *headerReader) count(c *ImageCounts, f *format.Field) {
+	if f.Data != nil {
+		eachImage(f, true, func(data []byte) bool {
+			c.add(h.images.header(data))
+			return true
+		})
+		return
+	}
+	if f.Offset == format.Unknown {
+		return
+	}
+	for n := int64(firstHeader); ; n *= 8 {
+		data, err := h.start(f, n)
+		var header augment.Header
+		if err == nil {
+			header, err = h.images.header(data)
+		}
+		if errors.Is(err, format.ErrTruncated) && int64(len(data)) < f.Size() && n < mostHeader {
+			continue // what was read is cut, not the image
+		}
+		c.add(header, err)
+		return
+	}
+}
+
+// start reads the first n bytes of a field, or all of it, and lends them.
+func (h *headerReader) start(f *format.Field, n int64) ([]byte, error) {
+	n = min(n, f.Size())
+	if int64(cap(h.buf)) < n {
+		h.buf = make([]byte, n)
+	}
+	data := h.buf[:n]
+	if _, err := h.at.ReadAt(data, f.Offset); err != nil {
+		return nil, format.ReadError(err, format.Nowhere)
+	}
+	return data, nil
+}
