@@ -34,6 +34,7 @@ func (p *pipeline) work() {
 		fillers[i] = c.kind.newFiller(p.l.o.Limits)
 	}
 	m := &p.l.meters
+	var meter taskMeter
 	for {
 		begin, full := time.Now(), m.order.out.total()
 		t, ok := p.waitForTask()
@@ -46,7 +47,7 @@ func (p *pipeline) work() {
 			return
 		}
 		begin = time.Now()
-		var meter taskMeter
+		meter = taskMeter{}
 		for i := t.first; i < t.last; i++ {
 			p.fill(t.page, i, fillers, &meter)
 		}

@@ -217,7 +217,8 @@ static void dump_pixels(struct jpeg_decompress_struct *c, const struct file *f, 
 
 /*
  * crop starts a decode and reads the rows of a rectangle into row, one over the other, or prints them. libjpeg widens the
- * rectangle to whole iMCUs to the left; what is printed is what was asked for.
+ * rectangle to whole iMCUs to the left; what is printed is what was asked for. At its rims the pixels are not quite those of
+ * the whole picture: chroma is upsampled there without its neighbours.
  */
 static void crop(struct jpeg_decompress_struct *c, const struct file *f, JSAMPROW *row, size_t *have, int print)
 {
