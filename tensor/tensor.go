@@ -74,6 +74,18 @@ func (s Shape) Elems() int {
 	return n
 }
 
+// Strides returns by how many elements places along each axis are apart: the
+// last axis is contiguous. It is what DLPack and similar interfaces ask for.
+func (s Shape) Strides() []int {
+	strides := make([]int, len(s))
+	n := 1
+	for i := len(s) - 1; i >= 0; i-- {
+		strides[i] = n
+		n *= s[i]
+	}
+	return strides
+}
+
 var errTooLarge = errors.New("is larger than memory can be addressed")
 
 // Bytes returns the size in bytes of an array of that type and shape. A

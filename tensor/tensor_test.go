@@ -146,3 +146,14 @@ func panicOf(f func()) (message string) {
 	f()
 	return ""
 }
+
+func TestStrides(t *testing.T) {
+	for _, tt := range []struct {
+		shape tensor.Shape
+		want  []int
+	}{{nil, []int{}}, {tensor.Shape{7}, []int{1}}, {tensor.Shape{64, 3, 224, 224}, []int{150528, 50176, 224, 1}}} {
+		if got := tt.shape.Strides(); !slices.Equal(got, tt.want) {
+			t.Errorf("%v: %v, want %v", tt.shape, got, tt.want)
+		}
+	}
+}

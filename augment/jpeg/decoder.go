@@ -76,28 +76,15 @@ func (d *Decoder) Damaged() bool { return d.damaged }
 // A file is held against its structure up to its end; within the scans only
 // what is decoded on the way to r is checked. data is not kept.
 func (d *Decoder) Planes(img *Image, data []byte, r image.Rectangle, shrink int) error {
-	if shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8 {
-		return fault(format.ErrUsage, "a picture cannot be reduced by %d", shrink)
-	}
 	src, err := d.open(data)
 	if err != nil {
 		return err
 	}
-	f := &d.frame
-	s := &d.scaled
-	*s = f.scale(shrink)
-	if size := image.Rect(0, 0, ceilDiv(f.Width, shrink), ceilDiv(f.Height, shrink)); r.Empty() || !r.In(size) {
-		return fault(format.ErrUsage, "the part %v is not within the picture %v", r, size)
+	m, err := d.scaled.begin(img, src, r, shrink)
+	if err != nil {
+		return err
 	}
-	full := image.Rect(r.Min.X*shrink, r.Min.Y*shrink, r.Max.X*shrink, r.Max.Y*shrink)
-	around := margin
-	if f.HMax == 1 && f.VMax == 1 {
-		around = 0
-	}
-	m := f.mcus(full, around*shrink)
-	s.describe(img, r, m)
-	s.room(img, m)
-	err = d.reconstruct(s, img, src, m)
+	err = d.reconstruct(img, src, m)
 	d.damaged = d.damaged || d.one.short || d.all.short
 	d.w.data, d.scan.file = nil, nil
 	return err
@@ -373,7 +360,8 @@ func (d *Decoder) code(class, number int) *table {
 
 // reconstruct fills the planes, by several goroutines where restart markers
 // let them begin.
-func (d *Decoder) reconstruct(s *scaled, img *Image, src Source, m image.Rectangle) error {
+func (d *Decoder) reconstruct(img *Image, src Source, m image.Rectangle) error {
+	s := &d.scaled
 	workers := min(d.o.Workers, m.Dy())
 	if src == &d.one {
 		if d.interval == 0 || d.o.Tolerant {

@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"image"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,7 +205,7 @@ func TestOrientations(t *testing.T) {
 		}
 		stride := 3*len(want[0]) + 5
 		dst = make([]byte, stride*len(want))
-		jpeg.Apply(o, dst, stride, src, 2, 3)
+		jpeg.Apply(o, dst, stride, src, 2, 3, 3)
 		for y, row := range want {
 			for x := range row {
 				if got := dst[y*stride+3*x]; got != row[x] {
@@ -338,4 +340,92 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: %+v (%s), %v, want %v", name, h, h.Sampling(), err, want)
 		}
 	}
+}
+
+// Gray is luma: the samples that libjpeg has for it, and of RGB what the usual
+// weights give.
+func TestGray(t *testing.T) {
+	d := jpeg.NewDecoder(nil)
+	var img jpeg.Image
+	sound(t, func(t *testing.T, name string, data []byte) {
+		rgb, w, h := whole(t, d, data, 1)
+		got := make([]byte, w*h)
+		all := image.Rect(0, 0, w, h)
+		if err := d.Gray(got, w, data, all, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Planes(&img, data, all, 1); err != nil {
+			t.Fatal(err)
+		}
+		p := &img.Planes[0]
+		for y := range h {
+			for x := range w {
+				switch v := got[y*w+x]; {
+				case img.Color == jpeg.Gray || img.Color == jpeg.YCbCr && p.Width == w && p.Height == h:
+					if v != p.Pix[y*p.Stride+x] {
+						t.Fatalf("%d,%d is %d, luma is %d", x, y, v, p.Pix[y*p.Stride+x])
+					}
+				case img.Color != jpeg.YCbCr:
+					at := rgb[3*(y*w+x):]
+					if want := 0.299*float64(at[0]) + 0.587*float64(at[1]) + 0.114*float64(at[2]); math.Abs(float64(v)-want) > 0.51 {
+						t.Fatalf("%d,%d is %d, want %v", x, y, v, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// stored is a Source that has all coefficients at hand, as another layout of
+// shards may.
+type stored struct {
+	jpeg.Source
+	rows []jpeg.Strip
+}
+
+func (s *stored) Row(y, x0, _ int) (jpeg.Strip, error) {
+	strip := s.rows[y]
+	for i := range s.Frame().Count {
+		strip.Coefs[i] = strip.Coefs[i][64*s.Frame().Comps[i].H*x0:]
+	}
+	return strip, nil
+}
+
+// What comes after the entropy decoder takes coefficients of any source.
+func TestReconstructFromAnySource(t *testing.T) {
+	sound(t, func(t *testing.T, name string, data []byte) {
+		d := jpeg.NewDecoder(nil)
+		src, err := d.Coefficients(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := src.Frame()
+		kept := &stored{Source: src}
+		for y := range f.Rows {
+			s, err := src.Row(y, 0, f.Cols)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range f.Count {
+				s.Coefs[i] = slices.Clone(s.Coefs[i])
+			}
+			kept.rows = append(kept.rows, s)
+		}
+		var got, want jpeg.Image
+		r := image.Rect(f.Width/2, f.Height/2, f.Width, f.Height)
+		if err := got.Reconstruct(kept, r, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := jpeg.NewDecoder(nil).Planes(&want, data, r, 1); err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.Count {
+			a, b := &got.Planes[i], &want.Planes[i]
+			for y := range a.Rect.Dy() {
+				if a.Rect != b.Rect || !bytes.Equal(a.Pix[y*a.Stride:][:a.Rect.Dx()], b.Pix[y*b.Stride:][:b.Rect.Dx()]) {
+					t.Fatalf("plane %d differs", i)
+				}
+			}
+		}
+	})
 }

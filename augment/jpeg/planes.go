@@ -4,6 +4,7 @@ import (
 	"image"
 
 	"shardtool/augment/internal/kernel"
+	"shardtool/format"
 )
 
 // Image is a part of a picture as planes of samples, one for each component,
@@ -68,6 +69,39 @@ func (f *Frame) scale(shrink int) scaled {
 		s.size[i] = size
 	}
 	return s
+}
+
+// Reconstruct makes planes of coefficients, wherever they come from: the part r
+// of the picture, reduced by shrink, and perhaps more around it. Of src it asks
+// for the MCUs that this needs. See [Decoder.Planes].
+func (img *Image) Reconstruct(src Source, r image.Rectangle, shrink int) error {
+	var s scaled
+	m, err := s.begin(img, src, r, shrink)
+	if err != nil {
+		return err
+	}
+	return s.reconstruct(img, src, m, m.Min.Y, m.Max.Y)
+}
+
+// begin makes img ready for the part r, and returns the MCUs that it needs.
+func (s *scaled) begin(img *Image, src Source, r image.Rectangle, shrink int) (m image.Rectangle, err error) {
+	if shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8 {
+		return m, fault(format.ErrUsage, "a picture cannot be reduced by %d", shrink)
+	}
+	f := src.Frame()
+	*s = f.scale(shrink)
+	if size := image.Rect(0, 0, ceilDiv(f.Width, shrink), ceilDiv(f.Height, shrink)); r.Empty() || !r.In(size) {
+		return m, fault(format.ErrUsage, "the part %v is not within the picture %v", r, size)
+	}
+	full := image.Rect(r.Min.X*shrink, r.Min.Y*shrink, r.Max.X*shrink, r.Max.Y*shrink)
+	around := margin
+	if f.HMax == 1 && f.VMax == 1 {
+		around = 0
+	}
+	m = f.mcus(full, around*shrink)
+	s.describe(img, r, m)
+	s.room(img, m)
+	return m, nil
 }
 
 // describe sets all of img but the memory, for a part r of the reduced picture

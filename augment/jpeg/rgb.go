@@ -12,6 +12,7 @@ import (
 type Colors struct {
 	sums kernel.Sums
 	rows [4][]byte
+	rgb  []byte
 }
 
 // WriteRGB writes the part r of the picture, as stored and not turned upright,
@@ -28,6 +29,35 @@ func (c *Colors) WriteRGB(dst []byte, stride int, img *Image, r image.Rectangle)
 	}
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		c.row(dst[(y-r.Min.Y)*stride:][:3*r.Dx()], img, y, r.Min.X, r.Max.X)
+	}
+	return nil
+}
+
+// WriteGray is WriteRGB with one byte a pixel: see [Decoder.Gray].
+func (c *Colors) WriteGray(dst []byte, stride int, img *Image, r image.Rectangle) error {
+	if !r.In(img.Rect) {
+		return fault(format.ErrUsage, "the part %v is not within %v", r, img.Rect)
+	}
+	n := r.Dx()
+	if img.Color == Gray || img.Color == YCbCr {
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			img.Planes[0].upsample(dst[(y-r.Min.Y)*stride:][:n], y, r.Min.X)
+		}
+		return nil
+	}
+	if cap(c.rgb) < 3*n {
+		c.rgb = make([]byte, 3*n)
+	}
+	rgb := c.rgb[:3*n]
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		if err := c.WriteRGB(rgb, 3*n, img, image.Rect(r.Min.X, y, r.Max.X, y+1)); err != nil {
+			return err
+		}
+		row := dst[(y-r.Min.Y)*stride:][:n]
+		for i := range row {
+			p := (*[3]byte)(rgb[3*i:])
+			row[i] = byte((19595*uint(p[0]) + 38470*uint(p[1]) + 7471*uint(p[2]) + 1<<15) >> 16)
+		}
 	}
 	return nil
 }
@@ -168,70 +198,77 @@ func (r Ratio) between(x, n int) (a, b, part int) {
 
 // RGB decodes the part r of the upright picture, of the size that
 // Header.Upright gives, into dst: three bytes a pixel, rows stride bytes apart.
-// See Planes for shrink and for what is checked.
+// See Planes for shrink and for what is checked, and WriteRGB for the colours.
 func (d *Decoder) RGB(dst []byte, stride int, data []byte, r image.Rectangle, shrink int) error {
-	h, err := d.upright(data, r, shrink)
+	return d.pixels(dst, stride, data, r, shrink, 3, d.colors.WriteRGB)
+}
+
+// Gray is RGB with one byte a pixel: the luma of YCbCr, gray as it is, and of
+// other colours 0.299 R + 0.587 G + 0.114 B, rounded.
+func (d *Decoder) Gray(dst []byte, stride int, data []byte, r image.Rectangle, shrink int) error {
+	return d.pixels(dst, stride, data, r, shrink, 1, d.colors.WriteGray)
+}
+
+// pixels decodes a part upright, with so many bytes a pixel.
+func (d *Decoder) pixels(dst []byte, stride int, data []byte, r image.Rectangle, shrink, bytes int, write func([]byte, int, *Image, image.Rectangle) error) error {
+	h, err := ParseHeader(data)
 	if err != nil {
 		return err
 	}
-	stored := h.Orientation.Stored(r, ceilDiv(h.Width, shrink), ceilDiv(h.Height, shrink))
+	stored, err := h.stored(r, shrink)
+	if err != nil {
+		return err
+	}
+	if stride < bytes*r.Dx() || len(dst) < (r.Dy()-1)*stride+bytes*r.Dx() {
+		return fault(format.ErrUsage, "%d bytes, %d a row, do not hold %dx%d pixels", len(dst), stride, r.Dx(), r.Dy())
+	}
 	if err := d.Planes(&d.img, data, stored, shrink); err != nil {
 		return err
 	}
-	if need := (r.Dy()-1)*stride + 3*r.Dx(); len(dst) < need || stride < 3*r.Dx() {
-		return fault(format.ErrUsage, "%d bytes, %d a row, do not hold %dx%d pixels", len(dst), stride, r.Dx(), r.Dy())
-	}
 	if h.Orientation <= 1 {
-		return d.colors.WriteRGB(dst, stride, &d.img, stored)
+		return write(dst, stride, &d.img, stored)
 	}
-	return d.turned(dst, stride, stored, h.Orientation)
-}
-
-func (d *Decoder) upright(data []byte, r image.Rectangle, shrink int) (Header, error) {
-	h, err := ParseHeader(data)
-	if err != nil {
-		return h, err
+	w, height := stored.Dx(), stored.Dy()
+	n := bytes * w * height
+	if cap(d.turn) < n {
+		d.turn = make([]byte, n)
 	}
-	if shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8 {
-		return h, fault(format.ErrUsage, "a picture cannot be reduced by %d", shrink)
-	}
-	w, height := h.Upright()
-	if size := image.Rect(0, 0, ceilDiv(w, shrink), ceilDiv(height, shrink)); r.Empty() || !r.In(size) {
-		return h, fault(format.ErrUsage, "the part %v is not within the picture %v", r, size)
-	}
-	return h, nil
-}
-
-// turned writes the stored part upright.
-func (d *Decoder) turned(dst []byte, stride int, stored image.Rectangle, o Orientation) error {
-	w, h := stored.Dx(), stored.Dy()
-	if cap(d.turn) < 3*w*h {
-		d.turn = make([]byte, 3*w*h)
-	}
-	src := d.turn[:3*w*h]
-	if err := d.colors.WriteRGB(src, 3*w, &d.img, stored); err != nil {
+	if err := write(d.turn[:n], bytes*w, &d.img, stored); err != nil {
 		return err
 	}
-	o.apply(dst, stride, src, w, h)
+	h.Orientation.apply(dst, stride, d.turn[:n], w, height, bytes)
 	return nil
 }
 
-// apply writes the picture src of w x h pixels of three bytes upright.
-func (o Orientation) apply(dst []byte, stride int, src []byte, w, h int) {
-	stepX, stepY := 3, stride // in dst, for a step in src
+// stored returns where the part r of the upright picture, reduced by shrink,
+// lies in the stored one.
+func (h *Header) stored(r image.Rectangle, shrink int) (image.Rectangle, error) {
+	if shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8 {
+		return r, fault(format.ErrUsage, "a picture cannot be reduced by %d", shrink)
+	}
+	w, height := h.Upright()
+	if size := image.Rect(0, 0, ceilDiv(w, shrink), ceilDiv(height, shrink)); r.Empty() || !r.In(size) {
+		return r, fault(format.ErrUsage, "the part %v is not within the picture %v", r, size)
+	}
+	return h.Orientation.Stored(r, ceilDiv(h.Width, shrink), ceilDiv(h.Height, shrink)), nil
+}
+
+// apply writes the picture src of w x h pixels of so many bytes upright.
+func (o Orientation) apply(dst []byte, stride int, src []byte, w, h, bytes int) {
+	stepX, stepY := bytes, stride // in dst, for a step in src
 	width, height := w, h
 	if o.Transposed() {
-		stepX, stepY = stride, 3
+		stepX, stepY = stride, bytes
 		width, height = h, w
 	}
 	flipX, flipY := o.Flips()
 	at := 0
 	if flipX {
-		at += 3 * (width - 1)
+		at += bytes * (width - 1)
 		if o.Transposed() {
-			stepY = -3
+			stepY = -bytes
 		} else {
-			stepX = -3
+			stepX = -bytes
 		}
 	}
 	if flipY {
@@ -245,8 +282,8 @@ func (o Orientation) apply(dst []byte, stride int, src []byte, w, h int) {
 	for range h {
 		to := at
 		for range w {
-			*(*[3]byte)(dst[to:]) = *(*[3]byte)(src)
-			src = src[3:]
+			copy(dst[to:to+bytes], src)
+			src = src[bytes:]
 			to += stepX
 		}
 		at += stepY

@@ -1,0 +1,102 @@
+package jpeg
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"shardtool/augment/internal/kernel"
+)
+
+// walled returns n bytes that end where a page begins that cannot be touched.
+func walled(t *testing.T, n int) []byte {
+	page := unix.Getpagesize()
+	size := (n+page-1)/page*page + page
+	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(mem) })
+	if err := unix.Mprotect(mem[size-page:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	return mem[size-page-n : size-page : size-page]
+}
+
+func asInt16(b []byte) []int16 { return unsafe.Slice((*int16)(unsafe.Pointer(&b[0])), len(b)/2) }
+
+// Random bits under tables of every kind, in memory that ends at a wall:
+// assembly and generic Go read and write the same, and nothing beyond.
+func TestEntropyWithinWalls(t *testing.T) {
+	if kernel.Active() == kernel.Generic {
+		t.Skip("no assembly here")
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	tables := func(class int) *table {
+		if rng.IntN(3) > 0 {
+			tb := new(table)
+			tb.build(standardTables[class][rng.IntN(2)])
+			return tb
+		}
+		for { // random counts that make a code
+			def := make([]byte, 16, 16+64)
+			for range 1 + rng.IntN(12) {
+				def[rng.IntN(16)]++
+			}
+			n := 0
+			for _, c := range def {
+				n += int(c)
+			}
+			for range n {
+				symbol := byte(rng.Uint32())
+				if class == 0 {
+					symbol &= 15
+				}
+				def = append(def, symbol)
+			}
+			if tb := new(table); tb.build(def) {
+				return tb
+			}
+		}
+	}
+	for range 3000 {
+		n := rng.IntN(300)
+		data := walled(t, n+padLast)
+		for i := range n {
+			data[i] = byte(rng.Uint32())
+			if rng.IntN(4) == 0 {
+				data[i] = 0
+			}
+		}
+		blocks, mcus := 1+rng.IntN(6), 1+rng.IntN(5)
+		var steps []step
+		for i := range blocks {
+			s := step{dc: tables(0), ac: tables(1), out: 64 * i, advance: 64 * blocks, comp: i % 3}
+			s.skip = s.ac.skipTable()
+			steps = append(steps, s)
+		}
+		seg := segment{to: n}
+		var a, b cursor
+		a.reset(&seg)
+		b.reset(&seg)
+		wall := walled(t, 2*64*blocks*mcus)
+		coefs := asInt16(wall)
+		want := make([]int16, len(coefs))
+		other := slices.Clone(steps)
+		decodeBlocks(&a, data, steps, coefs, mcus)
+		decodeBlocksGeneric(&b, data, other, want, mcus)
+		if a != b || !slices.Equal(coefs, want) {
+			t.Fatalf("decoding ends at %+v and %+v", a, b)
+		}
+		a.reset(&seg)
+		b.reset(&seg)
+		skipBlocks(&a, data, steps, mcus)
+		skipBlocksGeneric(&b, data, steps, mcus)
+		if a != b {
+			t.Fatalf("skipping ends at %+v and %+v", a, b)
+		}
+	}
+}
