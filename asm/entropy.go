@@ -23,13 +23,13 @@ const (
 type entropyCode struct {
 	buf, bits, p, k, table, out, natural, step GPPhysical
 	e, t, u, x                                 GPPhysical
-	coefs                                      GPPhysical
+	coefs, ones                                GPPhysical
 }
 
 func entropy() {
 	c := &entropyCode{
 		buf: R8, bits: R9, p: R10, k: R11, table: R12, out: R13, natural: R15, step: RSI,
-		e: RAX, t: RBX, u: RCX, x: RDX, coefs: RDI,
+		e: RAX, t: RBX, u: RCX, x: RDX, coefs: RDI, ones: R14,
 	}
 	c.function("decodeBlocksBMI2", "decodes n MCUs of count steps into coefs.", "func(c *byte, data *byte, steps *byte, count int, coefs *int16, n int, natural *byte)", true)
 	c.function("skipBlocksBMI2", "passes over n MCUs of count steps.", "func(c *byte, data *byte, steps *byte, count int, n int)", false)
@@ -61,6 +61,7 @@ func (c *entropyCode) function(name, doc, signature string, decode bool) {
 		Load(Param("coefs"), c.coefs)
 		Load(Param("natural"), c.natural)
 	}
+	MOVQ(I32(-1), c.ones)
 	CMPQ(c.bits, Imm(16)) // a new segment has nothing loaded
 	JAE(LabelRef("mcu"))
 	c.refill()
@@ -132,12 +133,12 @@ func (c *entropyCode) coefficients() {
 	Label("ac")
 	c.look()
 	c.refill()
-	c.orLong("ac")
+	TESTL(U32(0x3f0000), c.e.As32())
+	JZ(LabelRef("none"))
+	Label("some")
 	MOVL(c.e.As32(), c.t.As32())
 	SHRL(Imm(24), c.t.As32())
 	ADDL(c.t.As32(), c.k.As32())
-	TESTL(U32(0x3f0000), c.e.As32())
-	JZ(LabelRef("none"))
 	c.value()
 	c.drop()
 	MOVBLZX(Mem{Base: c.natural, Index: c.k, Scale: 1}, c.t.As32())
@@ -147,11 +148,15 @@ func (c *entropyCode) coefficients() {
 	JB(LabelRef("ac"))
 	JMP(LabelRef("all"))
 
-	Label("none") // sixteen zeros, or the end
+	Label("none") // a long code, sixteen zeros, or the end
+	c.orLong("ac")
+	TESTL(U32(0x3f0000), c.e.As32())
+	JNZ(LabelRef("some"))
 	c.drop2()
-	CMPL(c.t.As32(), Imm(15))
+	SHRL(Imm(24), c.e.As32())
+	CMPL(c.e.As32(), Imm(15))
 	JNE(LabelRef("ended"))
-	INCL(c.k.As32())
+	ADDL(Imm(16), c.k.As32())
 	CMPL(c.k.As32(), Imm(64))
 	JB(LabelRef("ac"))
 	Label("all")
@@ -222,17 +227,17 @@ func (c *entropyCode) orLong(name string) {
 	Label(name + "known")
 }
 
-// value puts into x what follows the code: see value in the package.
+// value puts into x what follows the code: the bits as they are where the first
+// is 1, and less 2^size-1 where it is 0.
 func (c *entropyCode) value() {
 	RORXL(Imm(8), c.e.As32(), c.u.As32())
 	SHLXQ(c.u, c.buf, c.x)
 	RORXL(Imm(16), c.e.As32(), c.u.As32())
 	MOVQ(c.x, c.t)
 	SARQ(Imm(63), c.t)
-	NOTQ(c.t)
-	XORQ(c.t, c.x)
 	SHRXQ(c.u, c.x, c.x)
-	XORQ(c.t, c.x)
+	SHRXQ(c.u, c.ones, c.u)
+	ANDNQ(c.u, c.t, c.t)
 	SUBQ(c.t, c.x)
 }
 

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func decodeBlocksBMI2(c *byte, data *byte, steps *byte, count int, coefs *int16, n int, natural *byte)
-// Requires: BMI2, CMOV
+// Requires: BMI, BMI2, CMOV
 TEXT ·decodeBlocksBMI2(SB), NOSPLIT, $24-56
 	MOVQ   c+0(FP), BP
 	MOVQ   (BP), R8
@@ -25,6 +25,7 @@ TEXT ·decodeBlocksBMI2(SB), NOSPLIT, $24-56
 	MOVQ   BX, 16(SP)
 	MOVQ   coefs+32(FP), DI
 	MOVQ   natural+48(FP), R15
+	MOVQ   $-1, R14
 	CMPQ   R9, $0x10
 	JAE    mcu
 	MOVQ   (R10), DX
@@ -72,10 +73,9 @@ dcknown:
 	RORXL $0x10, AX, CX
 	MOVQ  DX, BX
 	SARQ  $0x3f, BX
-	NOTQ  BX
-	XORQ  BX, DX
 	SHRXQ CX, DX, DX
-	XORQ  BX, DX
+	SHRXQ CX, R14, CX
+	ANDNQ CX, BX, BX
 	SUBQ  BX, DX
 	ADDL  DX, (R11)
 
@@ -101,24 +101,21 @@ ac:
 	SHRQ   $0x03, CX
 	ADDQ   CX, R10
 	ORQ    $0x38, R9
-	TESTL  AX, AX
-	JZ     aclong
+	TESTL  $0x003f0000, AX
+	JZ     none
 
-acknown:
+some:
 	MOVL    AX, BX
 	SHRL    $0x18, BX
 	ADDL    BX, R11
-	TESTL   $0x003f0000, AX
-	JZ      none
 	RORXL   $0x08, AX, CX
 	SHLXQ   CX, R8, DX
 	RORXL   $0x10, AX, CX
 	MOVQ    DX, BX
 	SARQ    $0x3f, BX
-	NOTQ    BX
-	XORQ    BX, DX
 	SHRXQ   CX, DX, DX
-	XORQ    BX, DX
+	SHRXQ   CX, R14, CX
+	ANDNQ   CX, BX, BX
 	SUBQ    BX, DX
 	SHLXQ   AX, R8, R8
 	MOVBLZX AL, BX
@@ -131,13 +128,20 @@ acknown:
 	JMP     all
 
 none:
+	TESTL AX, AX
+	JZ    aclong
+
+acknown:
+	TESTL $0x003f0000, AX
+	JNZ   some
 	SHLXQ AX, R8, R8
 	MOVL  AX, CX
 	ANDL  $0x3f, CX
 	SUBQ  CX, R9
-	CMPL  BX, $0x0f
+	SHRL  $0x18, AX
+	CMPL  AX, $0x0f
 	JNE   ended
-	INCL  R11
+	ADDL  $0x10, R11
 	CMPL  R11, $0x40
 	JB    ac
 
@@ -235,7 +239,7 @@ aclength:
 	JMP     acknown
 
 // func skipBlocksBMI2(c *byte, data *byte, steps *byte, count int, n int)
-// Requires: BMI2, CMOV
+// Requires: BMI, BMI2, CMOV
 TEXT ·skipBlocksBMI2(SB), NOSPLIT, $24-40
 	MOVQ   c+0(FP), BP
 	MOVQ   (BP), R8
@@ -253,6 +257,7 @@ TEXT ·skipBlocksBMI2(SB), NOSPLIT, $24-40
 	MOVQ   BX, 8(SP)
 	MOVQ   n+32(FP), BX
 	MOVQ   BX, 16(SP)
+	MOVQ   $-1, R14
 	CMPQ   R9, $0x10
 	JAE    mcu
 	MOVQ   (R10), DX
@@ -295,10 +300,9 @@ dcknown:
 	RORXL $0x10, AX, CX
 	MOVQ  DX, BX
 	SARQ  $0x3f, BX
-	NOTQ  BX
-	XORQ  BX, DX
 	SHRXQ CX, DX, DX
-	XORQ  BX, DX
+	SHRXQ CX, R14, CX
+	ANDNQ CX, BX, BX
 	SUBQ  BX, DX
 	ADDL  DX, (R11)
 
