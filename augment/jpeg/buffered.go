@@ -14,10 +14,13 @@ type buffered struct {
 	seen   [4]bool      // whether a scan of the component came
 	coefs  []int16
 	comps  [4][]int16 // the part of coefs of each component
-	stride [4]int     // coefficients in a row of blocks
+	known  []uint64   // by block: bit k is set if coefficient k, in the order of the file, is not zero (progressive)
+	marks  [4][]uint64
+	stride [4]int // coefficients in a row of blocks
 	scans  int
 	visits int64 // blocks gone through
 	short  bool
+	now    bufferedScan // kept here, so that none is allocated
 }
 
 // Bounds of work. A scan of a few bytes can go through all blocks of a large
@@ -41,9 +44,15 @@ func (b *buffered) start(f *Frame) {
 	}
 	all := b.coefs[:n]
 	clear(all)
+	if cap(b.known) < n/64 {
+		b.known = make([]uint64, n/64)
+	}
+	known := b.known[:n/64]
+	clear(known)
 	for i := range f.Count {
 		m := b.stride[i] * f.Comps[i].V * f.Rows
 		b.comps[i], all = all[:m], all[m:]
+		b.marks[i], known = known[:m/64], known[m/64:]
 	}
 }
 
@@ -119,7 +128,7 @@ func parseScan(h *Header, s []byte, at int) (scanHeader, error) {
 	return sh, nil
 }
 
-// scan is one scan's decoding into the kept coefficients.
+// bufferedScan is one scan's decoding into the kept coefficients.
 type bufferedScan struct {
 	*buffered
 	sh     *scanHeader
@@ -129,7 +138,8 @@ type bufferedScan struct {
 	due    int
 	left   int
 	empty  bool
-	eobrun uint32 // blocks still to come that end at once (T.81, G.1.2.2)
+	eobrun int // blocks still to come that end at once (T.81, G.1.2.2)
+	step   [1]step
 }
 
 // scan decodes a scan. Its tables are by place in the scan.
@@ -137,7 +147,8 @@ func (b *buffered) scan(sh *scanHeader, s *scan, bytes int, limits *format.Limit
 	if b.scans++; int64(b.scans) > limits.Scans {
 		return fault(format.ErrLimit, "byte %d of the JPEG: more than %d scans", sh.at, limits.Scans)
 	}
-	q := bufferedScan{buffered: b, sh: sh, s: s, left: s.interval}
+	q := &b.now
+	*q = bufferedScan{buffered: b, sh: sh, s: s, left: s.interval}
 	if s.interval == 0 {
 		q.left = -1
 	}
@@ -156,46 +167,60 @@ func (b *buffered) scan(sh *scanHeader, s *scan, bytes int, limits *format.Limit
 		return fault(format.ErrLimit, "byte %d of the JPEG: %d scans go through %d blocks, too many for %d bytes", sh.at, b.scans, b.visits, bytes)
 	}
 	for y := range rows {
-		for x := range cols {
-			if err := q.mcu(x, y); err != nil {
+		for x := 0; x < cols; {
+			n, err := q.run(x, y, cols-x)
+			if err != nil {
 				return err
 			}
+			x += n
 		}
 	}
 	return nil
 }
 
-func (q *bufferedScan) mcu(x, y int) error {
+// run decodes up to n MCUs of row y from x on, and returns how many.
+func (q *bufferedScan) run(x, y, n int) (int, error) {
 	if q.left == 0 {
 		if err := q.restart(y); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	q.left--
-	if !q.empty {
-		if q.sh.count == 1 {
-			i := q.sh.comps[0]
-			q.block(0, i, y*q.stride[i]+64*x)
-		} else {
-			for p := range q.sh.count {
-				i := q.sh.comps[p]
-				c := &q.f.Comps[i]
-				for v := range c.V {
-					for h := range c.H {
-						q.block(p, i, (y*c.V+v)*q.stride[i]+64*(x*c.H+h))
-					}
-				}
-			}
-		}
-		seg := &q.s.segs[q.seg]
-		if over := q.cur.overrun(seg); over || q.cur.bad != 0 {
-			if !q.s.tolerant {
-				return q.fault(seg, y)
-			}
-			q.short, q.empty, q.cur.bad = true, over, 0
+	if q.left > 0 {
+		n = min(n, q.left)
+	}
+	if q.s.tolerant {
+		n = 1 // what follows missing data stays as it was
+	}
+	q.left -= n
+	if q.empty {
+		return n, nil
+	}
+	if q.sh.count == 1 {
+		q.blocks(0, q.sh.comps[0], y*q.stride[q.sh.comps[0]]+64*x, n)
+	} else {
+		for m := range n {
+			q.mcu(x+m, y)
 		}
 	}
-	return nil
+	seg := &q.s.segs[q.seg]
+	if over := q.cur.overrun(seg); over || q.cur.bad != 0 {
+		if !q.s.tolerant {
+			return n, q.fault(seg, y)
+		}
+		q.short, q.empty, q.cur.bad = true, over, 0
+	}
+	return n, nil
+}
+
+// mcu decodes an MCU of several components.
+func (q *bufferedScan) mcu(x, y int) {
+	for p := range q.sh.count {
+		i := q.sh.comps[p]
+		c := &q.f.Comps[i]
+		for v := range c.V {
+			q.blocks(p, i, (y*c.V+v)*q.stride[i]+64*x*c.H, c.H)
+		}
+	}
 }
 
 func (q *bufferedScan) fault(seg *segment, y int) error {
@@ -242,171 +267,26 @@ func (q *bufferedScan) restart(y int) error {
 	return nil
 }
 
-// block decodes what the scan says of a block at place p of its components.
-func (q *bufferedScan) block(p, comp, at int) {
-	out := (*[64]int16)(q.comps[comp][at : at+64])
+// blocks decodes what the scan says of n adjacent blocks of the component at
+// place p of the scan, whose coefficients begin at at.
+func (q *bufferedScan) blocks(p, comp, at, n int) {
+	coefs, known := q.comps[comp][at:at+64*n], q.marks[comp][at/64:at/64+n]
 	switch {
 	case !q.f.Progressive:
-		q.steps(p, comp, out)
+		q.steps(p, comp, coefs)
 	case q.sh.from == 0 && q.sh.high == 0:
-		q.dcFirst(p, comp, out)
+		q.dcFirst(p, comp, coefs)
 	case q.sh.from == 0:
-		if q.bit() != 0 {
-			out[0] |= 1 << q.sh.low
-		}
+		q.dcRefine(coefs)
 	case q.sh.high == 0:
-		q.acFirst(out)
+		q.acFirst(coefs, known)
 	default:
-		q.acRefine(out)
-	}
-	if q.cur.pos > q.cur.end {
-		q.cur.pos = q.cur.end
+		q.acRefine(coefs, known)
 	}
 }
 
-func (q *bufferedScan) steps(p, comp int, out *[64]int16) {
-	step := [1]step{{dc: q.s.dc[p], ac: q.s.ac[p], comp: comp}}
-	clear(out[:])
-	decodeBlocksGeneric(&q.cur, q.s.data, step[:], out[:], 1)
-}
-
-// fill makes at least 56 bits valid.
-func (c *cursor) fill(data []byte) {
-	c.buf |= load(data, c.pos) >> (c.bits & 63)
-	c.pos += int((63 - c.bits) >> 3)
-	c.bits |= 56
-}
-
-func (c *cursor) drop(n uint64) {
-	c.buf <<= n & 63
-	c.bits -= n
-}
-
-func (q *bufferedScan) bit() uint64 {
-	q.cur.fill(q.s.data)
-	v := q.cur.buf >> 63
-	q.cur.drop(1)
-	return v
-}
-
-// code returns the entry of the next code; the bits of both stay where they are.
-func (q *bufferedScan) code(t *table) entry {
-	q.cur.fill(q.s.data)
-	e := t.look[q.cur.buf>>(64-lookBits)]
-	if e == 0 {
-		var ok bool
-		if e, ok = t.long(q.cur.buf); !ok {
-			q.cur.bad |= noCode
-		}
-	}
-	return e
-}
-
-func (q *bufferedScan) dcFirst(p, comp int, out *[64]int16) {
-	e := q.code(q.s.dc[p])
-	if e>>16&63 != 0 {
-		q.cur.pred[comp] += int32(value(q.cur.buf, e))
-	}
-	q.cur.drop(uint64(e & 63))
-	out[0] = int16(q.cur.pred[comp] << q.sh.low)
-}
-
-func (q *bufferedScan) acFirst(out *[64]int16) {
-	if q.eobrun > 0 {
-		q.eobrun--
-		return
-	}
-	for k := q.sh.from; k <= q.sh.to; k++ {
-		e := q.code(q.s.ac[0])
-		run := int(e >> 24)
-		if e>>16&63 != 0 {
-			k += run
-			if k > q.sh.to {
-				q.cur.bad |= beyondLast
-			}
-			out[natural[k]&63] = int16(value(q.cur.buf, e) << q.sh.low)
-			q.cur.drop(uint64(e & 63))
-			continue
-		}
-		q.cur.drop(uint64(e & 63))
-		if run != 15 {
-			q.endRun(run)
-			q.eobrun--
-			return
-		}
-		k += 15
-	}
-}
-
-// endRun reads how many blocks end here: 2^run and the number in run bits.
-func (q *bufferedScan) endRun(run int) {
-	q.eobrun = 1 << run
-	if run > 0 {
-		q.cur.fill(q.s.data)
-		q.eobrun += uint32(q.cur.buf >> (64 - run))
-		q.cur.drop(uint64(run))
-	}
-}
-
-// acRefine adds a bit to the coefficients that are known, and reads those that
-// become known by it (T.81, G.1.2.3).
-func (q *bufferedScan) acRefine(out *[64]int16) {
-	plus, minus := int16(1)<<q.sh.low, int16(-1)<<q.sh.low
-	k := q.sh.from
-	if q.eobrun == 0 {
-		for ; k <= q.sh.to; k++ {
-			e := q.code(q.s.ac[0])
-			run := int(e >> 24)
-			var fresh int16
-			length := uint64(e >> 8 & 63)
-			if size := e >> 16 & 63; size != 0 {
-				if size != 63 { // a new coefficient has one bit
-					q.cur.bad |= noCode
-				}
-				fresh = minus
-				if q.cur.buf<<length>>63 != 0 {
-					fresh = plus
-				}
-				q.cur.drop(length + 1)
-			} else {
-				q.cur.drop(length)
-				if run != 15 {
-					q.endRun(run)
-					break
-				}
-			}
-			for ; k <= q.sh.to; k++ {
-				if c := &out[natural[k]&63]; *c != 0 {
-					q.refine(c, plus, minus)
-				} else if run--; run < 0 {
-					break
-				}
-			}
-			if fresh != 0 {
-				if k > q.sh.to {
-					q.cur.bad |= beyondLast
-				}
-				out[natural[k]&63] = fresh
-			}
-		}
-	}
-	if q.eobrun > 0 {
-		for ; k <= q.sh.to; k++ {
-			if c := &out[natural[k]&63]; *c != 0 {
-				q.refine(c, plus, minus)
-			}
-		}
-		q.eobrun--
-	}
-}
-
-func (q *bufferedScan) refine(c *int16, plus, minus int16) {
-	if q.bit() == 0 || *c&plus != 0 {
-		return
-	}
-	if *c >= 0 {
-		*c += plus
-	} else {
-		*c += minus
-	}
+func (q *bufferedScan) steps(p, comp int, coefs []int16) {
+	q.step[0] = step{dc: q.s.dc[p], ac: q.s.ac[p], comp: comp, advance: 64}
+	clear(coefs)
+	decodeBlocks(&q.cur, q.s.data, q.step[:], coefs, len(coefs)/64)
 }

@@ -41,6 +41,7 @@ type Decoder struct {
 	cache   tableCache
 	std     [2][2]*table
 
+	header   scanHeader
 	scan     scan
 	byComp   [4]*[64]int16
 	one      sequential
@@ -275,15 +276,16 @@ func (d *Decoder) startScan(s, data []byte) error {
 	f := &d.frame
 	f.Orientation, f.Color, f.Adobe = d.fields.h.Orientation, d.fields.colorSpace(), d.fields.h.Adobe
 	f.RestartInterval = d.interval
-	sh, err := parseScan(&f.Header, s, at)
-	if err != nil {
+	sh := &d.header
+	var err error
+	if *sh, err = parseScan(&f.Header, s, at); err != nil {
 		return err
 	}
 	if d.source == &d.one {
 		return corrupt(at, "a further scan, where the first had all components")
 	}
 	buffer := f.Progressive || sh.count < f.Count
-	if err := d.tables(&sh, buffer); err != nil {
+	if err := d.tables(sh, buffer); err != nil {
 		return err
 	}
 	sc := &d.scan
@@ -313,7 +315,7 @@ func (d *Decoder) startScan(s, data []byte) error {
 			d.all.quant[i] = d.quant[f.Components[i].tq]
 		}
 	}
-	return d.all.scan(&sh, sc, len(data), &d.limits)
+	return d.all.scan(sh, sc, len(data), &d.limits)
 }
 
 // tables finds the tables of a scan: by component of the frame for a source
