@@ -105,10 +105,7 @@ func parseScan(h *Header, s []byte, at int) (scanHeader, error) {
 				return sh, corrupt(at, "a scan has component %d twice", id)
 			}
 		}
-		sh.dc[i], sh.ac[i] = int(tables>>4), int(tables&15)
-		if sh.dc[i] > 3 || sh.ac[i] > 3 {
-			return sh, corrupt(at, "a scan uses tables %d and %d", sh.dc[i], sh.ac[i])
-		}
+		sh.dc[i], sh.ac[i] = int(tables>>4), int(tables&15) // a scan may not use both
 	}
 	s = s[1+2*sh.count:]
 	sh.from, sh.to, sh.high, sh.low = int(s[0]), int(s[1]), int(s[2]>>4), int(s[2]&15)

@@ -346,6 +346,9 @@ func (d *Decoder) tables(sh *scanHeader, buffer bool) error {
 
 // code returns a code table: one of annex K where the file has none.
 func (d *Decoder) code(class, number int) *table {
+	if number > 3 {
+		return nil
+	}
 	t := d.dc[number]
 	if class == 1 {
 		t = d.ac[number]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,5 +100,64 @@ func equal(t *testing.T, name, what string, got, want []byte) {
 			at++
 		}
 		t.Errorf("%s: the %s differ from byte %d of %d and %d on", name, what, at, len(got), len(want))
+	}
+}
+
+// TestDamageBesideLibjpeg changes bytes of the scans at random: with tolerance,
+// the coefficients are those that libjpeg goes on with.
+func TestDamageBesideLibjpeg(t *testing.T) {
+	ref := os.Getenv("SHARDTOOL_LIBJPEG")
+	if ref == "" {
+		t.Skip("SHARDTOOL_LIBJPEG names no program that runs libjpeg")
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	d := jpeg.NewDecoder(&jpeg.Options{Tolerant: true})
+	name := filepath.Join(t.TempDir(), "damaged.jpg")
+	compared := 0
+	for _, e := range readExpected(t) {
+		if e.Kind == "damaged" || e.Error != nil {
+			continue
+		}
+		data := readFile(t, filepath.Join(jpegDir, e.File))
+		for range 8 {
+			damaged := bytes.Clone(data)
+			first := bytes.Index(damaged, []byte{0xff, 0xda}) + 14
+			if first >= len(damaged)-2 {
+				continue
+			}
+			for range 1 + rng.IntN(4) {
+				damaged[first+rng.IntN(len(damaged)-first)] = byte(rng.Uint32())
+			}
+			if rng.IntN(3) == 0 {
+				damaged = damaged[:first+rng.IntN(len(damaged)-first)]
+			}
+			if err := os.WriteFile(name, damaged, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			want, err := exec.Command(ref, "coefs", name).Output()
+			if err != nil {
+				continue // libjpeg gives up
+			}
+			src, err := d.Coefficients(damaged)
+			if err != nil {
+				t.Errorf("%s damaged: libjpeg goes on, and here: %v", e.File, err)
+				continue
+			}
+			var coefs bytes.Buffer
+			for i, c := range coefficients(t, src) {
+				fmt.Fprintf(&coefs, "component %d %d %d\n", i, src.Frame().Comps[i].Cols, src.Frame().Comps[i].Rows)
+				coefs.Write(c)
+			}
+			if !bytes.Equal(coefs.Bytes(), want) {
+				keep := filepath.Join(os.TempDir(), "damaged-"+e.File)
+				_ = os.WriteFile(keep, damaged, 0o644)
+				t.Errorf("%s damaged (%s): other coefficients", e.File, keep)
+			}
+			compared++
+		}
+	}
+	t.Logf("%d damaged files", compared)
+	if compared < 300 {
+		t.Errorf("only %d", compared)
 	}
 }
