@@ -68,7 +68,7 @@ func planeOf(p *jpeg.Plane, width, height int) Plane {
 // takeInks converts CMYK and YCCK row by row.
 func (px *Pixels) takeInks(img *jpeg.Image) error {
 	r := img.Rect
-	n := r.Dx()*r.Dy() + spare
+	n := r.Dx() * r.Dy()
 	own := px.room(3*n + 3*r.Dx())
 	row := own[3*n:]
 	for c := range 3 {
@@ -92,7 +92,7 @@ func (px *Pixels) takeInks(img *jpeg.Image) error {
 func (px *Pixels) transpose() {
 	n := 0
 	for _, p := range px.Planes {
-		n += p.X.Held*p.Y.Held + spare
+		n += p.X.Held * p.Y.Held
 	}
 	mem := px.turned
 	if cap(mem) < n {
@@ -104,7 +104,7 @@ func (px *Pixels) transpose() {
 		if p.Pix == nil {
 			continue
 		}
-		size := p.X.Held*p.Y.Held + spare
+		size := p.X.Held * p.Y.Held
 		dst := mem[:size:size]
 		mem = mem[size:]
 		turn(dst, p.Y.Held, p.Pix, p.Stride, p.X.Held, p.Y.Held)

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -194,11 +195,6 @@ func TestPixelsOwnTheirMemory(t *testing.T) {
 			if !bytes.Equal(write(&held[i], held[i].Rect), want[i]) {
 				t.Errorf("round %d: %s changed", round, names[i])
 			}
-			for c, p := range held[i].Planes {
-				if need := (p.Y.Held-1)*p.Stride + p.X.Held + 64; p.Pix != nil && len(p.Pix) < need {
-					t.Errorf("%s: plane %d has %d bytes, want %d", names[i], c, len(p.Pix), need)
-				}
-			}
 		}
 		slices.Reverse(names) // every Pixels gets another kind of image
 	}
@@ -279,13 +275,15 @@ func TestClaimsCostNothing(t *testing.T) {
 		data := load(t, casesDir, "image/"+name)
 		dec := augment.Standard(&format.Limits{Pixels: limit})
 		var px augment.Pixels
-		n := testing.AllocsPerRun(10, func() {
-			if err := dec.Decode(&px, data, image.Rect(0, 0, 1, 1)); format.Sentinel(err) == nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-		if n > 10 {
-			t.Errorf("%s: %v allocations", name, n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := dec.Decode(&px, data, image.Rect(0, 0, 1, 1))
+		runtime.ReadMemStats(&after)
+		if format.Sentinel(err) == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			t.Errorf("%s: %d bytes are allocated", name, n)
 		}
 	}
 }

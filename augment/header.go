@@ -54,6 +54,9 @@ func jpegHeader(data []byte) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
+	if err := h.Displayable(); err != nil {
+		return Header{}, err
+	}
 	width, height := h.Upright()
 	return Header{
 		Encoding: "jpeg", Width: width, Height: height, Channels: h.Count, Bits: 8,

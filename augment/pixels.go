@@ -36,8 +36,7 @@ type Plane = resample.Plane
 //
 // A Pixels is reused from picture to picture: its memory grows to the largest
 // one and stays. What a decoder puts into it is good until the next Decode into
-// the same Pixels, whatever else the decoder does. After the samples of a plane
-// at least 64 bytes more may be read.
+// the same Pixels, whatever else the decoder does.
 type Pixels struct {
 	Layout       Layout
 	Rect         image.Rectangle // the part that is held, in pixels of the upright picture
@@ -53,9 +52,6 @@ type Pixels struct {
 	view   jpeg.Image // the planes as package jpeg has them
 	colors jpeg.Colors
 }
-
-// spare is how many bytes after a plane may be read.
-const spare = 64
 
 // picture is what the resampler takes: the planes as they lie.
 func (px *Pixels) picture() resample.Picture {

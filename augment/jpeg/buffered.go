@@ -23,6 +23,14 @@ type buffered struct {
 	now    bufferedScan // kept here, so that none is allocated
 }
 
+// Without tolerance, a frame has at most eight blocks for each byte of the file.
+// With it, a part of them may be missing; a file of which nearly all is, and
+// whose header claims much, is not worth the memory.
+const (
+	blocksPerByte = 64
+	freeBlocks    = 1 << 15
+)
+
 // Bounds of work. A scan of a few bytes can go through all blocks of a large
 // picture, so that a small file could keep a decoder busy for hours. Encoders
 // write a dozen scans; blocks of one colour cost a progressive file at least
@@ -32,7 +40,12 @@ const (
 	freeVisits    = 1 << 20
 )
 
-func (b *buffered) start(f *Frame) {
+// start makes room for the coefficients of a frame. at is where its first scan
+// stands, in a file of so many bytes.
+func (b *buffered) start(f *Frame, at, bytes int) error {
+	if most := freeBlocks + blocksPerByte*int64(bytes); f.blocks() > most {
+		return fault(format.ErrLimit, "byte %d of the JPEG: %dx%d pixels are %d blocks to keep, and %d bytes stand for at most %d", at, f.Width, f.Height, f.blocks(), bytes, most)
+	}
 	n := 0
 	b.f, b.scans, b.visits, b.short, b.seen = f, 0, 0, false, [4]bool{}
 	for i := range f.Count {
@@ -54,6 +67,7 @@ func (b *buffered) start(f *Frame) {
 		b.comps[i], all = all[:m], all[m:]
 		b.marks[i], known = known[:m/64], known[m/64:]
 	}
+	return nil
 }
 
 func (b *buffered) Frame() *Frame             { return b.f }
@@ -226,7 +240,7 @@ func (q *bufferedScan) fault(seg *segment, y int) error {
 	scan := q.scanName(y)
 	switch {
 	case q.cur.overrun(seg) && (seg.marker == 0 || seg.marker == mEOI):
-		return truncated(at, "the JPEG's data ends at byte %d, in %s", at, scan)
+		return truncated(at, "the data ends, in %s", scan)
 	case q.cur.overrun(seg):
 		return corrupt(at, "a marker FF%02X in %s", seg.marker, scan)
 	case q.cur.bad&noCode != 0:
@@ -248,7 +262,7 @@ func (q *bufferedScan) restart(y int) error {
 		if seg.marker != want {
 			at := seg.sourceOf(q.s.file, seg.to-seg.from)
 			if at >= len(q.s.file) {
-				return truncated(at, "the JPEG ends at byte %d, in %s", at, q.scanName(y))
+				return truncated(at, "the data ends, in %s", q.scanName(y))
 			}
 			return corrupt(at, "no restart marker FF%02X in %s", want, q.scanName(y))
 		}

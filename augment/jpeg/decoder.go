@@ -25,8 +25,8 @@ type Options struct {
 }
 
 // Decoder decodes JPEGs, one at a time. What it allocates is reused: once it
-// has seen a picture of the kind and size, it allocates nothing. It is for one
-// goroutine.
+// has seen a picture of the kind and size, it allocates nothing, but for the
+// goroutines of Workers. It is for one goroutine.
 type Decoder struct {
 	o      Options
 	limits format.Limits
@@ -68,7 +68,7 @@ func NewDecoder(o *Options) *Decoder {
 
 // Damaged reports whether the last picture, decoded with Tolerant, was
 // truncated or damaged in a part that was decoded.
-func (d *Decoder) Damaged() bool { return d.damaged }
+func (d *Decoder) Damaged() bool { return d.damaged || d.one.short || d.all.short }
 
 // Planes decodes the part r of a picture, in pixels as stored, and perhaps more
 // around it, into planes. shrink is 1, or 2, 4 or 8 for a picture whose sides are
@@ -77,6 +77,7 @@ func (d *Decoder) Damaged() bool { return d.damaged }
 // A file is held against its structure up to its end; within the scans only
 // what is decoded on the way to r is checked. data is not kept.
 func (d *Decoder) Planes(img *Image, data []byte, r image.Rectangle, shrink int) error {
+	defer func() { d.w.data, d.scan.file = nil, nil }()
 	src, err := d.open(data)
 	if err != nil {
 		return err
@@ -85,10 +86,7 @@ func (d *Decoder) Planes(img *Image, data []byte, r image.Rectangle, shrink int)
 	if err != nil {
 		return err
 	}
-	err = d.reconstruct(img, src, m)
-	d.damaged = d.damaged || d.one.short || d.all.short
-	d.w.data, d.scan.file = nil, nil
-	return err
+	return d.reconstruct(img, src, m)
 }
 
 // Coefficients decodes a picture up to its quantised coefficients. The Source
@@ -149,7 +147,7 @@ func (d *Decoder) whereItEnds(err error) error {
 	if e := q.skipTo(d.frame.Cols * d.frame.Rows); e != nil {
 		return e
 	}
-	return truncated(0, "the JPEG has all of its rows, but no end marker")
+	return truncated(len(d.w.data), "all rows are there, but no end marker")
 }
 
 func (d *Decoder) segment(marker byte, s []byte, data []byte) error {
@@ -171,6 +169,8 @@ func (d *Decoder) segment(marker byte, s []byte, data []byte) error {
 			return corrupt(at, "a scan without a frame header")
 		}
 		return d.startScan(s, data)
+	case marker == mSOF55:
+		return unsupported(at, "JPEG-LS (marker FFF7)")
 	case marker == mDAC:
 		return unsupported(at, "arithmetic coding (marker FFCC)")
 	default:
@@ -198,7 +198,20 @@ func (d *Decoder) startFrame(marker byte, s, data []byte) error {
 		h.Height = height
 	}
 	d.frame.set(*h)
-	return admit(&d.frame, data, &d.limits, d.o.Tolerant)
+	return d.admit(data)
+}
+
+// admit refuses a picture that is too large, or that its bytes cannot hold: a
+// block takes a bit at least.
+func (d *Decoder) admit(data []byte) error {
+	f, at := &d.frame, d.w.from
+	if pixels := int64(f.Width) * int64(f.Height); pixels > d.limits.Pixels {
+		return fault(format.ErrLimit, "byte %d of the JPEG: %dx%d pixels are more than %d", at, f.Width, f.Height, d.limits.Pixels)
+	}
+	if f.blocks()/8 > int64(len(data)) && !d.o.Tolerant {
+		return truncated(len(data), "so many bytes cannot hold %dx%d pixels", f.Width, f.Height)
+	}
+	return nil
 }
 
 // nextScan returns where the entropy-coded data of the next scan begins.
@@ -306,7 +319,9 @@ func (d *Decoder) startScan(s, data []byte) error {
 		return nil
 	}
 	if d.source == nil {
-		d.all.start(f)
+		if err := d.all.start(f, at, len(data)); err != nil {
+			return err
+		}
 		d.source = &d.all
 	}
 	for _, i := range sh.comps[:sh.count] {

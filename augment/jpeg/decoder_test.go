@@ -86,11 +86,27 @@ func TestWorkers(t *testing.T) {
 			if err := d.RGB(part, 3*r.Dx(), data, r, 1); err != nil {
 				t.Fatal(err)
 			}
-			if row := part[:3*r.Dx()]; !bytes.Equal(row, one[3*(r.Min.Y*w+r.Min.X):][:len(row)]) {
-				t.Errorf("%d workers give another part", workers)
+			for y := range r.Dy() {
+				if row := part[3*y*r.Dx():][:3*r.Dx()]; !bytes.Equal(row, one[3*((r.Min.Y+y)*w+r.Min.X):][:len(row)]) {
+					t.Fatalf("%d workers give another row %d of %v", workers, y, r)
+				}
 			}
 		}
 	})
+	// And of damaged files the same outcome, with the place of one fault.
+	for _, e := range readExpected(t) {
+		if e.Kind != "damaged" {
+			continue
+		}
+		data := readFile(t, filepath.Join(jpegDir, e.File))
+		var one, many jpeg.Image
+		r := image.Rect(0, 0, e.Width, e.Height)
+		a := jpeg.NewDecoder(nil).Planes(&one, data, r, 1)
+		b := jpeg.NewDecoder(&jpeg.Options{Workers: 8}).Planes(&many, data, r, 1)
+		if format.Sentinel(a) != format.Sentinel(b) {
+			t.Errorf("%s: one worker %v, eight %v", e.File, a, b)
+		}
+	}
 }
 
 // Restart markers let a part begin near its first row: damage in an interval
@@ -161,10 +177,8 @@ func planesAt(data []byte, tolerant bool, level kernel.Level) ([]byte, error) {
 		return nil, err
 	}
 	var all []byte
-	for _, p := range img.Planes[:img.Count] {
-		for y := range p.Rect.Dy() {
-			all = append(all, p.Pix[y*p.Stride:][:p.Rect.Dx()]...)
-		}
+	for i := range img.Count {
+		all = append(all, samples(&img.Planes[i])...)
 	}
 	return all, nil
 }
@@ -236,12 +250,23 @@ func TestFractionalRatio(t *testing.T) {
 	}
 }
 
-// A picture of fractional ratios, checked against its twin of whole ones: both
-// show the same smooth colours.
-func TestFractionalPicture(t *testing.T) {
-	for _, name := range []string{"d2_sample_2x2_1x1_1x2.jpg", "d2_sample_2x1_1x2_1x1.jpg"} {
-		if _, _, h := whole(t, jpeg.NewDecoder(nil), readFile(t, filepath.Join(casesDir, name)), 1); h != 38 {
-			t.Errorf("%s: height %d", name, h)
+// Pictures of uncommon ratios show what their twin at 4:4:4 shows, but for what
+// is lost by coarser chroma: flat quarters, whose edges blur.
+func TestUncommonRatiosBesideTheirTwin(t *testing.T) {
+	d := jpeg.NewDecoder(nil)
+	twin, _, _ := whole(t, d, readFile(t, filepath.Join(casesDir, "good_444.jpg")), 1)
+	names, err := filepath.Glob(filepath.Join(casesDir, "d2_sample_*.jpg"))
+	if err != nil || len(names) < 7 {
+		t.Fatal(len(names), err)
+	}
+	for _, name := range names {
+		got, _, _ := whole(t, d, readFile(t, name), 1)
+		var sum int
+		for i, v := range got {
+			sum += max(int(v)-int(twin[i]), int(twin[i])-int(v))
+		}
+		if mean := float64(sum) / float64(len(got)); len(got) != len(twin) || mean > 6 {
+			t.Errorf("%s: differs by %.1f grey levels in the mean", name, mean)
 		}
 	}
 }
@@ -257,9 +282,10 @@ func TestBombs(t *testing.T) {
 		"scans":            {endlessScans(8, 600), format.Limits{}, format.ErrLimit},
 		"pixels":           {resized(large, sof, 65535, 65535), format.Limits{}, format.ErrLimit},
 		"more than bytes":  {resized(large, sof, 16000, 16000), format.Limits{}, format.ErrTruncated},
+		"kept, tolerant":   {resized(large, sof, 16000, 16000), format.Limits{}, format.ErrLimit},
 		"baseline, claims": {resized(readFile(t, filepath.Join(jpegDir, "gray.jpg")), -1, 16000, 16000), format.Limits{}, format.ErrTruncated},
 	} {
-		d := jpeg.NewDecoder(&jpeg.Options{Limits: &tt.limits})
+		d := jpeg.NewDecoder(&jpeg.Options{Limits: &tt.limits, Tolerant: strings.HasSuffix(name, "tolerant")})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var img jpeg.Image
@@ -428,4 +454,70 @@ func TestReconstructFromAnySource(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Damage is told of whichever way a picture was decoded.
+func TestDamaged(t *testing.T) {
+	d := jpeg.NewDecoder(&jpeg.Options{Tolerant: true})
+	for name, want := range map[string]bool{"420.jpg": false, "damaged-cut-50.jpg": true, "damaged-ones.jpg": true, "damaged-cut-progressive-ac.jpg": true} {
+		data := readFile(t, filepath.Join(jpegDir, name))
+		src, err := d.Coefficients(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := src.Frame()
+		var img jpeg.Image
+		if err := img.Reconstruct(src, image.Rect(0, 0, f.Width, f.Height), 1); err != nil {
+			t.Fatal(err)
+		}
+		if d.Damaged() != want {
+			t.Errorf("%s: damaged is %v", name, d.Damaged())
+		}
+	}
+}
+
+// A source that cannot go back says so, instead of giving other blocks.
+func TestRowsComeInOrder(t *testing.T) {
+	d := jpeg.NewDecoder(nil)
+	src, err := d.Coefficients(readFile(t, filepath.Join(jpegDir, "420.jpg")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Row(1, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Row(0, 0, 2); !errors.Is(err, format.ErrUsage) {
+		t.Errorf("an earlier row: %v", err)
+	}
+}
+
+func TestRefusedByName(t *testing.T) {
+	for data, want := range map[string]string{
+		"\xff\xd8\xff\xf7\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00": "JPEG-LS",
+		"\xff\xd8\xff\xc3\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00": "lossless",
+		"\xff\xd8\xff\xc9\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00": "arithmetic",
+		"\xff\xd8\xff\xc5\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00": "hierarchical",
+		"\xff\xd8\xff\xc1\x00\x0b\x0c\x00\x10\x00\x10\x01\x01\x11\x00": "12 bits",
+	} {
+		_, err := jpeg.ParseHeader([]byte(data))
+		var img jpeg.Image
+		e := jpeg.NewDecoder(nil).Planes(&img, []byte(data), image.Rect(0, 0, 1, 1), 1)
+		for _, err := range []error{err, e} {
+			if !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", want, err)
+			}
+		}
+	}
+}
+
+// Planes use the caller's memory where there is enough.
+func TestMemoryOfTheCaller(t *testing.T) {
+	mem := make([]byte, 1<<16)
+	img := jpeg.Image{Mem: mem}
+	if err := jpeg.NewDecoder(nil).Planes(&img, readFile(t, filepath.Join(jpegDir, "420.jpg")), image.Rect(0, 0, 16, 16), 1); err != nil {
+		t.Fatal(err)
+	}
+	if &img.Planes[0].Pix[0] != &mem[0] {
+		t.Error("the memory given was not used")
+	}
 }

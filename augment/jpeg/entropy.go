@@ -43,7 +43,8 @@ type step struct {
 // All that a code and its value may take, 31 bits, is loaded while the code is
 // looked up: the look-up takes the bits that are left of the last load, which
 // are at least 56-31 and so enough for a code of 16. That takes the load off
-// the longest chain of dependent instructions.
+// the longest chain of dependent instructions. Look-up and refill stand here
+// four times, for a function that holds the loop's state is not inlined.
 func decodeBlocksGeneric(c *cursor, data []byte, steps []step, coefs []int16, n int) {
 	buf, bits, pos, end := c.buf, c.bits, c.pos, c.end
 	bad := c.bad

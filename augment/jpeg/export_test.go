@@ -4,3 +4,5 @@ var (
 	Apply    = Orientation.apply
 	Upsample = (*Plane).upsample
 )
+
+var StandardTables = &standardTables

@@ -73,7 +73,8 @@ type Source interface {
 	// Quant returns the quantisation table of a component, in natural order.
 	// Values from 32768 on wrap around.
 	Quant(comp int) *[64]int16
-	// Row returns the MCUs x0 to x1-1 of row y. Rows are asked for from the top
-	// down, each at most once.
+	// Row returns the MCUs x0 to x1-1 of row y. MCUs are asked for in the order
+	// of the file, row by row from the left, each at most once; a source that
+	// cannot go back fails with ErrUsage.
 	Row(y, x0, x1 int) (Strip, error)
 }

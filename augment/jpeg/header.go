@@ -107,6 +107,7 @@ const (
 	mAPP0  = 0xe0
 	mAPP1  = 0xe1
 	mAPP14 = 0xee
+	mSOF55 = 0xf7 // JPEG-LS (T.87)
 )
 
 // most garbage before SOI that is passed over.
@@ -134,7 +135,7 @@ func (w *walker) start(data []byte) error {
 	if !bytes.HasPrefix(data, []byte{0xff, mSOI}) {
 		if at = Start(data); at < 0 {
 			if len(data) < 2 {
-				return truncated(len(data), "the JPEG has %d bytes", len(data))
+				return truncated(len(data), "it ends in its first marker")
 			}
 			return fault(format.ErrWrongFormat, "no JPEG: it does not begin with FFD8")
 		}
@@ -175,7 +176,7 @@ func (w *walker) next() (marker byte, content []byte, err error) {
 		}
 		if w.at+2+length > len(w.data) {
 			w.at = len(w.data)
-			return marker, nil, truncated(len(w.data), "the JPEG ends in the segment FF%02X that begins at byte %d", marker, w.from)
+			return marker, nil, truncated(len(w.data), "it ends in the segment FF%02X that begins at byte %d", marker, w.from)
 		}
 		content = w.data[w.at+4 : w.at+2+length]
 		w.at += 2 + length
@@ -185,7 +186,7 @@ func (w *walker) next() (marker byte, content []byte, err error) {
 
 func (w *walker) end() error {
 	w.at = len(w.data)
-	return truncated(len(w.data), "the JPEG ends before its end marker")
+	return truncated(len(w.data), "it ends before its end marker")
 }
 
 // fields reads what the segments before the frame say, one at a time.
@@ -229,9 +230,6 @@ func (f *fields) frame(marker byte, s []byte, at int) error {
 	case marker > mSOF2:
 		return unsupported(at, "%s (marker FF%02X)", codings[marker-mSOF0], marker)
 	case s[0] != 8:
-		if marker == mSOF0 {
-			return corrupt(at, "a baseline frame of %d bits", s[0])
-		}
 		return unsupported(at, "a JPEG of %d bits", s[0])
 	case h.Width == 0:
 		return corrupt(at, "a JPEG of width 0")
@@ -312,6 +310,8 @@ func ParseHeader(data []byte) (Header, error) {
 		switch {
 		case marker == mEOI || marker == mSOS && !framed:
 			return Header{}, corrupt(w.from, "there is no frame header before marker FF%02X", marker)
+		case marker == mSOF55:
+			return Header{}, unsupported(w.from, "JPEG-LS (marker FFF7)")
 		case isFrame(marker):
 			if framed {
 				return Header{}, corrupt(w.from, "a second frame header")
@@ -339,7 +339,7 @@ func ParseHeader(data []byte) (Header, error) {
 func findHeight(data []byte, from int) (int, error) {
 	at := scanEnd(data, from)
 	if at+2 > len(data) || data[at+1] == mDNL && at+6 > len(data) {
-		return 0, truncated(len(data), "the JPEG gives no height, and ends in its first scan")
+		return 0, truncated(len(data), "it gives no height, and ends in its first scan")
 	}
 	if data[at+1] != mDNL || binary.BigEndian.Uint16(data[at+2:]) != 4 {
 		return 0, corrupt(at, "the height is 0 in the frame header and no DNL marker follows the first scan")
@@ -383,6 +383,6 @@ func unsupported(at int, msg string, args ...any) error {
 	return fault(format.ErrUnsupported, "byte "+strconv.Itoa(at)+" of the JPEG: "+msg, args...)
 }
 
-func truncated(_ int, msg string, args ...any) error {
-	return fault(format.ErrTruncated, msg, args...)
+func truncated(at int, msg string, args ...any) error {
+	return fault(format.ErrTruncated, "byte "+strconv.Itoa(at)+" of the JPEG: "+msg, args...)
 }

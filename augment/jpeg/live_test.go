@@ -23,7 +23,7 @@ func TestBesideLibjpeg(t *testing.T) {
 		t.Skip("SHARDTOOL_LIBJPEG names no program that runs libjpeg")
 	}
 	var names []string
-	for _, dir := range []string{"../../../shared/corpus/photos", jpegDir} {
+	for _, dir := range []string{os.Getenv("SHARDTOOL_PHOTOS"), jpegDir} {
 		found, _ := filepath.Glob(filepath.Join(dir, "*.jpg"))
 		names = append(names, found...)
 	}

@@ -20,13 +20,15 @@ type Image struct {
 	Rect          image.Rectangle // the part that was asked for, in pixels of Width x Height
 	Planes        [4]Plane
 
-	mem []byte
+	// Mem is the memory of the planes. What the caller puts here is used if it
+	// is large enough, and replaced if it is not.
+	Mem []byte
 }
 
 // Plane is the samples of one component. Along each axis a sample covers Num/Den
 // pixels of the picture: 1/1, 2/1, 4/1, 3/2 ...
 type Plane struct {
-	Pix           []byte          // sample Rect.Min first; at least 64 more bytes can be read after the last row
+	Pix           []byte          // sample Rect.Min first
 	Stride        int             // bytes from row to row
 	Rect          image.Rectangle // samples held
 	Width, Height int             // of the whole plane, in samples
@@ -45,8 +47,6 @@ type Ratio struct {
 // margin is how many pixels around a part its colours depend on: the
 // neighbours that upsampling mixes in.
 const margin = 4
-
-const spare = 64 // bytes after each plane
 
 // scaled is the geometry of a frame whose blocks become smaller.
 type scaled struct {
@@ -146,14 +146,15 @@ func (s *scaled) room(img *Image, m image.Rectangle) {
 		c := &s.f.Comps[i]
 		p := &img.Planes[i]
 		p.Stride = (m.Dx()*c.H*s.size[i] + 15) &^ 15
-		at[i+1] = at[i] + p.Stride*m.Dy()*c.V*s.size[i] + spare
+		at[i+1] = at[i] + p.Stride*m.Dy()*c.V*s.size[i]
 	}
 	n := at[s.f.Count]
-	if cap(img.mem) < n {
-		img.mem = make([]byte, n+n/4)
+	if cap(img.Mem) < n {
+		img.Mem = make([]byte, n+n/4)
 	}
+	mem := img.Mem[:n]
 	for i := range s.f.Count {
-		img.Planes[i].Pix = img.mem[at[i]:at[i+1]:at[i+1]]
+		img.Planes[i].Pix = mem[at[i]:at[i+1]:at[i+1]]
 	}
 }
 

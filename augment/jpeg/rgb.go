@@ -24,8 +24,8 @@ func (c *Colors) WriteRGB(dst []byte, stride int, img *Image, r image.Rectangle)
 	if !r.In(img.Rect) {
 		return fault(format.ErrUsage, "the part %v is not within %v", r, img.Rect)
 	}
-	if (img.Color == CMYK || img.Color == YCCK) && !img.Inverted {
-		return fault(format.ErrUnsupported, "a JPEG of four inks without an Adobe marker: nothing says what its values mean")
+	if img.Count == 4 && !img.Inverted {
+		return errInks()
 	}
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		c.row(dst[(y-r.Min.Y)*stride:][:3*r.Dx()], img, y, r.Min.X, r.Max.X)
@@ -215,6 +215,9 @@ func (d *Decoder) pixels(dst []byte, stride int, data []byte, r image.Rectangle,
 	if err != nil {
 		return err
 	}
+	if err := h.Displayable(); err != nil {
+		return err
+	}
 	stored, err := h.stored(r, shrink)
 	if err != nil {
 		return err
@@ -238,6 +241,19 @@ func (d *Decoder) pixels(dst []byte, stride int, data []byte, r image.Rectangle,
 	}
 	h.Orientation.apply(dst, stride, d.turn[:n], w, height, bytes)
 	return nil
+}
+
+// Displayable tells by ErrUnsupported that a picture cannot be shown: four inks
+// without an Adobe marker may be stored inverted or not.
+func (h *Header) Displayable() error {
+	if h.Count == 4 && !h.Adobe {
+		return errInks()
+	}
+	return nil
+}
+
+func errInks() error {
+	return fault(format.ErrUnsupported, "a JPEG of four inks without an Adobe marker: nothing says what its values mean")
 }
 
 // stored returns where the part r of the upright picture, reduced by shrink,

@@ -98,6 +98,9 @@ func (q *sequential) Row(y, x0, x1 int) (Strip, error) {
 // skipTo passes over MCUs up to number to. Whole restart intervals are passed
 // over unread where the markers of the scan are as they should be.
 func (q *sequential) skipTo(to int) error {
+	if to < q.next {
+		return fault(format.ErrUsage, "MCU %d was asked for after MCU %d", to, q.next-1)
+	}
 	if q.scan.interval > 0 && !q.scan.tolerant {
 		if seg := to / q.scan.interval; seg > q.seg {
 			if err := q.enter(seg); err != nil {
@@ -134,7 +137,7 @@ func (q *sequential) missing(seg int, want byte) error {
 	s := &q.scan.segs[seg]
 	at := s.sourceOf(q.scan.file, s.to-s.from)
 	if at >= len(q.scan.file) {
-		return truncated(at, "the JPEG ends at byte %d, before %s", at, q.place((seg+1)*q.scan.interval))
+		return truncated(at, "it ends before %s", q.place((seg+1)*q.scan.interval))
 	}
 	return corrupt(at, "no restart marker FF%02X, which is due before %s", want, q.place((seg+1)*q.scan.interval))
 }
@@ -197,7 +200,7 @@ func (q *sequential) fault(seg *segment, m int) error {
 	case q.cur.bad&beyondLast != 0 && !q.cur.overrun(seg):
 		return corrupt(at, "near here, in %s, a block of more than 64 coefficients", row)
 	case seg.marker == 0 || seg.marker == mEOI:
-		return truncated(at, "the JPEG's data ends at byte %d, in %s", at, row)
+		return truncated(at, "the data ends, in %s", row)
 	}
 	return corrupt(at, "a marker FF%02X in %s", seg.marker, row)
 }
@@ -228,19 +231,6 @@ func (q *sequential) tolerate(n int, coefs []int16) {
 			q.cur.bad = 0
 		}
 	}
-}
-
-// admit refuses a picture that is too large, or that its bytes cannot hold: a
-// block takes a bit at least.
-func admit(f *Frame, data []byte, limits *format.Limits, tolerant bool) error {
-	pixels := int64(f.Width) * int64(f.Height)
-	if pixels > limits.Pixels {
-		return fault(format.ErrLimit, "%dx%d pixels are more than %d", f.Width, f.Height, limits.Pixels)
-	}
-	if f.blocks()/8 > int64(len(data)) && !tolerant {
-		return truncated(0, "%d bytes cannot hold %dx%d pixels", len(data), f.Width, f.Height)
-	}
-	return nil
 }
 
 // rows names pixel rows of a picture.

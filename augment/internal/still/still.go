@@ -51,19 +51,16 @@ type Picture struct {
 	Mem    []byte // of all planes
 }
 
-// spare is how many bytes after each plane may be read.
-const spare = 64
-
-// Plane returns plane c, and the spare bytes after it.
+// Plane returns plane c.
 func (p *Picture) Plane(c int) []byte {
-	n := p.Stride*p.Rect.Dy() + spare
+	n := p.Stride * p.Rect.Dy()
 	return p.Mem[c*n : (c+1)*n : (c+1)*n]
 }
 
 // newPicture lays the planes of a part out in mem, or in larger memory.
 func newPicture(mem []byte, gray bool, r image.Rectangle) Picture {
 	p := Picture{Gray: gray, Rect: r, Stride: r.Dx()}
-	n := p.Stride*r.Dy() + spare
+	n := p.Stride * r.Dy()
 	if !gray {
 		n *= 3
 	}

@@ -87,9 +87,6 @@ func TestDecoderIsReused(t *testing.T) {
 			if got, want := interleaved(&pic), load(t, name+".rgb"); string(got) != string(want) {
 				t.Errorf("round %d: %s differs", round, name)
 			}
-			if pic.Gray && cap(pic.Plane(0)) < len(pic.Plane(0)) || len(pic.Plane(0)) < pic.Stride*pic.Rect.Dy()+64 {
-				t.Errorf("%s has no bytes to spare", name)
-			}
 			mem = pic.Mem
 			_, _ = used.Decode(mem, data[:len(data)/2], image.Rect(0, 0, 1, 1)) // a fault between
 		}
