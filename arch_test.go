@@ -28,10 +28,10 @@ var may = map[string][]string{
 	"reader/store/...": {"format/...", "reader/store"},
 	"reader/order":     {"format/..."},
 	"echo":             {"format", "reader/order", "tensor"},
-	"augment":          {"format", "tensor", "augment/..."},
-	"augment/...":      {"format", "tensor", "augment", "augment/internal/..."},
-	"tensor":           {},
-	"tensor/...":       {},
+	"augment":          {"format", "tensor", "augment/...", "internal/..."},
+	"augment/...":      {"format", "tensor", "augment", "augment/internal/...", "internal/..."},
+	"tensor":           {"internal/..."},
+	"internal/...":     {"internal/..."},
 	"shard":            {"format/...", "reader/...", "augment/..."},
 	"loader":           {"format/...", "reader/...", "echo", "augment/...", "tensor", "shard"},
 	"device":           {"tensor"},
@@ -45,7 +45,7 @@ var may = map[string][]string{
 }
 
 // testOnly is what only tests import.
-var testOnly = []string{"fixtures", "reader/store/faultstore"}
+var testOnly = []string{"fixtures", "reader/store/faultstore", "internal/asmtest"}
 
 const module = "shardtool"
 
@@ -144,6 +144,9 @@ func TestRules(t *testing.T) {
 		want         bool
 	}{
 		{"format", "tensor", false},
+		{"format", "internal/half", false},
+		{"tensor", "internal/half", true},
+		{"internal/simd", "tensor", false},
 		{"format/tarshard", "format/tfrecord", false},
 		{"format/index", "format/tfrecord", true},
 		{"format/codec", "tensor", true},

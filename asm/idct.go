@@ -45,7 +45,7 @@ type idct struct {
 	o1, o2           Mem // of rows 5 and 3
 
 	round  [2]Mem // half of what a pass divides by
-	centre Mem
+	center Mem
 
 	dst, stride, stride3, coefs, quant, n Register
 	next                                  Register // from a row of a block to that of the next block
@@ -64,7 +64,7 @@ func newIDCT() *idct {
 		o1:      pairs("idctOdd1", f2053-f2562, -f2562),
 		o2:      pairs("idctOdd2", -f2562, f3072-f2562),
 		round:   [2]Mem{dwords("idctRound1", 1<<10), dwords("idctRound2", 1<<17)},
-		centre:  bytesOf("idctCentre", 0x80),
+		center:  bytesOf("idctCentre", 0x80),
 	}
 }
 
@@ -319,7 +319,7 @@ func (d *idct) bytes(c [8]VecPhysical) [4]VecPhysical {
 	p := c[:4] // columns i and i+4
 	for i := range p {
 		VPACKSSWB(c[i+4], c[i], p[i])
-		VPXOR(d.centre, p[i], p[i]) // adding 128 to a byte turns its highest bit over
+		VPXOR(d.center, p[i], p[i]) // adding 128 to a byte turns its highest bit over
 		d.put(c[i+4])
 	}
 	c01, c45 := d.weave(VPUNPCKLBW, VPUNPCKHBW, p[0], p[1])

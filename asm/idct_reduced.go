@@ -50,7 +50,7 @@ func (d *idct) build4() {
 	left, right := d.weave(VPUNPCKLWD, VPUNPCKHWD, s[0], s[1]) // columns 0 and 1 of each row, and 2 and 3
 	upper, lower := d.weave(VPUNPCKLDQ, VPUNPCKHDQ, left, right)
 	VPACKSSWB(lower, upper, upper)
-	VPXOR(d.centre, upper, upper)
+	VPXOR(d.center, upper, upper)
 
 	CMPQ(d.n, U8(2))
 	JLT(LabelRef("single"))

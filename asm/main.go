@@ -2,14 +2,15 @@
 // avo program in a file of its own, registered under its name; the packages
 // that hold the results call it by go generate:
 //
-//	go -C ../../../asm run . -kernel idct -out $PWD/idct_amd64.s -stubs $PWD/idct_amd64.go -pkg kernel
+//	go -C ../../../asm run . -kernel idct -out ../augment/internal/kernel/idct_amd64.s -stubs ../augment/internal/kernel/idct_amd64.go -pkg kernel
 //
 // This is a module of its own, so that the library does not depend on avo.
 // The generic Go beside each result is its specification.
 //
-// Every instruction of a kernel is VEX or EVEX encoded: one legacy SSE
-// instruction among 256-bit ones costs a third of the speed on newer Intel
-// cores. A test beside the results disassembles them and fails on one.
+// Every vector instruction of a kernel is one of AVX or AVX2, VEX encoded: one
+// legacy SSE instruction among 256-bit ones costs a third of the speed on newer
+// Intel cores. A test beside the results (internal/asmtest of the library)
+// looks at them, as written and disassembled, and fails on any other.
 package main
 
 import (

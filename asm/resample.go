@@ -16,7 +16,7 @@ func init() {
 		resampleRuns()
 		resampleVertical()
 		resampleVerticalWide()
-		resampleColour()
+		resampleColor()
 		resampleGray()
 		resampleLimit()
 		for _, stream := range []bool{false, true} {
@@ -323,13 +323,13 @@ func resampleVerticalWide() {
 	RET()
 }
 
-// resampleColour converts YCbCr to RGB in place, in words of fixed point.
-func resampleColour() {
-	TEXT("resampleColour", NOSPLIT, "func(y, cb, cr *int16, blocks int, centre, limit int)")
+// resampleColor converts YCbCr to RGB in place, in words of fixed point.
+func resampleColor() {
+	TEXT("resampleColor", NOSPLIT, "func(y, cb, cr *int16, blocks int, center, limit int)")
 	Pragma("noescape")
-	Doc("resampleColour turns 16*blocks of luma and chroma into red, green and blue, limited to 0..limit, in place.")
+	Doc("resampleColor turns 16*blocks of luma and chroma into red, green and blue, limited to 0..limit, in place.")
 	y, cb, cr, blocks := param("y"), param("cb"), param("cr"), param("blocks")
-	fillWordsOf("centre", 8)
+	fillWordsOf("center", 8)
 	fillWordsOf("limit", 9)
 	fillWords(13173, 10) // 0.402
 	fillWords(25297, 11) // 0.772

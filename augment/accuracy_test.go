@@ -51,7 +51,7 @@ func embeddedPhotos(t testing.TB) [][]byte {
 // see: the RGB of libjpeg (which package jpeg gives bit for bit; its tests show
 // that), cropped, resized in float64 with the antialiased triangle, and not
 // rounded. The differences come of chroma, which is clipped to the range of
-// colours after the resize instead of before, and of fixed point.
+// colors after the resize instead of before, and of fixed point.
 func TestFusedPathOnPhotographs(t *testing.T) {
 	const size = 224
 	tr := augment.ImageNetTrain(size)

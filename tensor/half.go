@@ -1,6 +1,6 @@
 package tensor
 
-import "shardtool/tensor/internal/half"
+import "shardtool/internal/half"
 
 // ToFloat16 rounds src to IEEE 754 binary16, the nearest, ties to the even one,
 // and writes the bits to the beginning of dst. Numbers of 65520 and more become

@@ -33,7 +33,7 @@ const (
 
 // Bounds of work. A scan of a few bytes can go through all blocks of a large
 // picture, so that a small file could keep a decoder busy for hours. Encoders
-// write a dozen scans; blocks of one colour cost a progressive file at least
+// write a dozen scans; blocks of one color cost a progressive file at least
 // a byte for every 60 visits.
 const (
 	visitsPerByte = 1024

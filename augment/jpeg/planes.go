@@ -44,7 +44,7 @@ type Ratio struct {
 	Smooth bool
 }
 
-// margin is how many pixels around a part its colours depend on: the
+// margin is how many pixels around a part its colors depend on: the
 // neighbours that upsampling mixes in.
 const margin = 4
 

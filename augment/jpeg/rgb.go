@@ -198,13 +198,13 @@ func (r Ratio) between(x, n int) (a, b, part int) {
 
 // RGB decodes the part r of the upright picture, of the size that
 // Header.Upright gives, into dst: three bytes a pixel, rows stride bytes apart.
-// See Planes for shrink and for what is checked, and WriteRGB for the colours.
+// See Planes for shrink and for what is checked, and WriteRGB for the colors.
 func (d *Decoder) RGB(dst []byte, stride int, data []byte, r image.Rectangle, shrink int) error {
 	return d.pixels(dst, stride, data, r, shrink, 3, d.colors.WriteRGB)
 }
 
 // Gray is RGB with one byte a pixel: the luma of YCbCr, gray as it is, and of
-// other colours 0.299 R + 0.587 G + 0.114 B, rounded.
+// other colors 0.299 R + 0.587 G + 0.114 B, rounded.
 func (d *Decoder) Gray(dst []byte, stride int, data []byte, r image.Rectangle, shrink int) error {
 	return d.pixels(dst, stride, data, r, shrink, 1, d.colors.WriteGray)
 }

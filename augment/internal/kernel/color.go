@@ -13,12 +13,12 @@ package kernel
 const (
 	crToR, cbToB = 91881, 116130
 	cbToG, crToG = -22554, -46802
-	half         = 1 << 15
+	oneHalf      = 1 << 15
 )
 
 func rgb(y, cb, cr byte) (r, g, b byte) {
 	v, u, w := int32(y), int32(cb)-128, int32(cr)-128
-	return clamp(v + (crToR*w+half)>>16), clamp(v + (cbToG*u+crToG*w+half)>>16), clamp(v + (cbToB*u+half)>>16)
+	return clamp(v + (crToR*w+oneHalf)>>16), clamp(v + (cbToG*u+crToG*w+oneHalf)>>16), clamp(v + (cbToB*u+oneHalf)>>16)
 }
 
 func clamp(v int32) byte { return byte(max(0, min(255, v))) }
@@ -27,7 +27,7 @@ func clamp(v int32) byte { return byte(max(0, min(255, v))) }
 // and cr.
 func YCbCrToRGB(dst, y, cb, cr []byte, n int) {
 	dst, y, cb, cr = dst[:3*n], y[:n], cb[:n], cr[:n]
-	if active < AVX2 || n < 32 {
+	if Active() < AVX2 || n < 32 {
 		ycbcrGeneric(dst, y, cb, cr)
 		return
 	}
@@ -41,8 +41,11 @@ func YCbCrToRGB(dst, y, cb, cr []byte, n int) {
 func ycbcrGeneric(dst, y, cb, cr []byte) {
 	cb, cr = cb[:len(y)], cr[:len(y)]
 	for i, v := range y {
-		d := (*[3]byte)(dst[3*i:])
-		d[0], d[1], d[2] = rgb(v, cb[i], cr[i])
+		if len(dst) < 3 {
+			break // never; so dst needs no check of its bounds
+		}
+		dst[0], dst[1], dst[2] = rgb(v, cb[i], cr[i])
+		dst = dst[3:]
 	}
 }
 
@@ -89,7 +92,7 @@ func (s *Sums) row(dst, y, cbNear, cbFar, crNear, crFar []byte, off int, even, o
 		rgbPixel(dst, y[0], s.cb, s.cr, off, odd)
 		dst, y, off = dst[3:], y[1:], off+1
 	}
-	if active < AVX2 || len(y) < 32 {
+	if Active() < AVX2 || len(y) < 32 {
 		rgbPairs(dst, y, s.cb, s.cr, off, even, odd)
 		return
 	}
@@ -111,7 +114,7 @@ func weigh(sums []uint16, near, far []byte) []uint16 {
 		sums = make([]uint16, n+2+n/4)
 	}
 	sums = sums[:n+2]
-	if active >= AVX2 && n >= 16 {
+	if Active() >= AVX2 && n >= 16 {
 		whole := n &^ 15
 		weighAVX2(&sums[1], &near[0], &far[0], whole)
 		if at := n - 16; whole < n {
@@ -137,13 +140,18 @@ func rgbPairs(dst, y []byte, cb, cr []uint16, off int, even, odd int16) {
 	pairs := len(y) / 2
 	cb, cr = cb[first:], cr[first:]
 	cb, cr = cb[:pairs+2], cr[:pairs+2]
-	for i := range pairs {
-		u, v := 3*uint32(cb[i+1]), 3*uint32(cr[i+1])
-		u0, u1 := (u+uint32(cb[i])+uint32(even))>>4, (u+uint32(cb[i+2])+uint32(odd))>>4
-		v0, v1 := (v+uint32(cr[i])+uint32(even))>>4, (v+uint32(cr[i+2])+uint32(odd))>>4
-		d, y := (*[6]byte)(dst[6*i:]), (*[2]byte)(y[2*i:])
-		d[0], d[1], d[2] = rgb(y[0], byte(u0), byte(v0))
-		d[3], d[4], d[5] = rgb(y[1], byte(u1), byte(v1))
+	u0, u1, v0, v1 := uint32(cb[0]), uint32(cb[1]), uint32(cr[0]), uint32(cr[1])
+	nextU, nextV := cb[2:][:pairs], cr[2:][:pairs]
+	d, l := dst, y
+	for i := range nextU {
+		if len(d) < 6 || len(l) < 2 {
+			break // never; so they need no check of their bounds
+		}
+		u2, v2 := uint32(nextU[i]), uint32(nextV[i])
+		d[0], d[1], d[2] = rgb(l[0], byte((3*u1+u0+uint32(even))>>4), byte((3*v1+v0+uint32(even))>>4))
+		d[3], d[4], d[5] = rgb(l[1], byte((3*u1+u2+uint32(odd))>>4), byte((3*v1+v2+uint32(odd))>>4))
+		d, l = d[6:], l[2:]
+		u0, u1, v0, v1 = u1, u2, v1, v2
 	}
 	if last := 2 * pairs; last < len(y) {
 		rgbPixel(dst[3*last:], y[last], cb, cr, last, even)

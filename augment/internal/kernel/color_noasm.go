@@ -2,10 +2,10 @@
 
 package kernel
 
-func ycbcrAVX2(dst, y, cb, cr *byte, n int) { panic("kernel: not on this CPU") }
+func ycbcrAVX2(dst, y, cb, cr *byte, n int) { panic(noKernel) }
 
-func weighAVX2(sums *uint16, near, far *byte, n int) { panic("kernel: not on this CPU") }
+func weighAVX2(sums *uint16, near, far *byte, n int) { panic(noKernel) }
 
 func rgbH2AVX2(dst, y *byte, cb, cr *uint16, even, odd int16, n int) {
-	panic("kernel: not on this CPU")
+	panic(noKernel)
 }

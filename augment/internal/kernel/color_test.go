@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"shardtool/internal/asmtest"
 )
 
 // TestColorOfEveryTriple compares all 2^24 with the definition, in integers of
@@ -99,10 +101,10 @@ func TestColorStaysInside(t *testing.T) {
 		for _, n := range []int{1, 31, 32, 33, 63, 64, 65, 97} {
 			var in [3][]byte
 			for i := range in {
-				in[i] = walled(t, n, after)
+				in[i] = asmtest.Walled(t, n, after)
 				copy(in[i], random(&s, n))
 			}
-			dst, want := walled(t, 3*n, after), make([]byte, 3*n)
+			dst, want := asmtest.Walled(t, 3*n, after), make([]byte, 3*n)
 			YCbCrToRGB(dst, in[0], in[1], in[2], n)
 			ycbcrGeneric(want, in[0], in[1], in[2])
 			if !bytes.Equal(dst, want) {
@@ -190,14 +192,14 @@ func TestRowsStayInside(t *testing.T) {
 			for _, w := range []int{1, 15, 16, 17, 40} {
 				var chroma [4][]byte
 				for i := range chroma {
-					chroma[i] = walled(t, w, after)
+					chroma[i] = asmtest.Walled(t, w, after)
 					copy(chroma[i], random(&s, w))
 				}
 				for _, off := range []int{0, 1} {
 					n := 2*w - off
-					y := walled(t, n, after)
+					y := asmtest.Walled(t, n, after)
 					copy(y, random(&s, n))
-					got, want := walled(t, 3*n, after), make([]byte, 3*n)
+					got, want := asmtest.Walled(t, 3*n, after), make([]byte, 3*n)
 					new(Sums).either(got, y, chroma, off, true)
 					inTwoSteps(want, y, chroma, off, true)
 					if !bytes.Equal(got, want) {

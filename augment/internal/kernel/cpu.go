@@ -1,44 +1,25 @@
 // Package kernel holds the inner loops of decoding and augmenting. Each has a
 // generic form in Go, which is its specification, and assembly that gives the
-// same bits faster. Assembly is written by the programs in the module asm.
+// same bits faster. Assembly is written by the programs in the module asm;
+// package simd says which form runs.
 //
-// Which form runs is chosen once, at start: by what the CPU has, by the build
-// tag noasm, and by the environment variable SHARDTOOL_SIMD: with "off" no
-// assembly runs, so that a fault of a kernel can be told from one elsewhere.
+// There are no forms for AVX-512. One of the horizontal pass of a resize with
+// VNNI was measured and taken out again: in several runs of BenchmarkCrop on an
+// EPYC of the fourth generation it was no faster than that for AVX2.
 package kernel
 
-import "os"
+import "shardtool/internal/simd"
 
 // Level is a set of instructions that kernels use.
-type Level int
+type Level = simd.Level
 
 const (
-	Generic Level = iota
-	AVX2          // AVX2 with BMI2, FMA and F16C
+	Generic = simd.Generic
+	AVX2    = simd.AVX2
 )
 
-// String returns the level's name.
-func (l Level) String() string { return [...]string{"generic", "avx2"}[l] }
-
-// active is the level in use. Tests change it through SetLevel.
-var active = min(supported(), allowed(os.Getenv("SHARDTOOL_SIMD")))
-
 // Active returns the level in use.
-func Active() Level { return active }
+func Active() Level { return simd.Active() }
 
-// SetLevel lowers the level, for tests and benchmarks, and returns what undoes
-// it. A level that the CPU lacks leaves all as it is. It must not be called
-// while kernels run.
-func SetLevel(l Level) (undo func()) {
-	before := active
-	active = min(l, supported())
-	return func() { active = before }
-}
-
-// allowed is the highest level that the value of SHARDTOOL_SIMD permits.
-func allowed(value string) Level {
-	if value == "off" {
-		return Generic
-	}
-	return AVX2
-}
+// SetLevel sets the level, for tests and benchmarks: see simd.SetLevel.
+func SetLevel(l Level) (undo func()) { return simd.SetLevel(l) }

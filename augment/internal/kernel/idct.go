@@ -26,7 +26,7 @@ func IDCT(dst []byte, stride int, coefs []int16, quant *[64]int16, n int) {
 		return
 	}
 	dst, coefs = dst[:7*stride+8*n], coefs[:64*n]
-	if active >= AVX2 {
+	if Active() >= AVX2 {
 		idctAVX2(&dst[0], stride, &coefs[0], &quant[0], n)
 		return
 	}

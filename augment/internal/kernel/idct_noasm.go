@@ -2,6 +2,6 @@
 
 package kernel
 
-func idctAVX2(dst *byte, stride int, coefs, quant *int16, n int) { panic("kernel: not on this CPU") }
+func idctAVX2(dst *byte, stride int, coefs, quant *int16, n int) { panic(noKernel) }
 
-func idct4AVX2(dst *byte, stride int, coefs, quant *int16, n int) { panic("kernel: not on this CPU") }
+func idct4AVX2(dst *byte, stride int, coefs, quant *int16, n int) { panic(noKernel) }

@@ -14,7 +14,7 @@ func IDCT4(dst []byte, stride int, coefs []int16, quant *[64]int16, n int) {
 		return
 	}
 	dst, coefs = dst[:3*stride+4*n], coefs[:64*n]
-	if active >= AVX2 {
+	if Active() >= AVX2 {
 		idct4AVX2(&dst[0], stride, &coefs[0], &quant[0], n)
 		return
 	}

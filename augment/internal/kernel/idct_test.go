@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"shardtool/internal/asmtest"
 )
 
 // TestIDCTByHand: a block of one mean, 8 times which is its first coefficient.
@@ -20,7 +22,7 @@ func TestIDCTByHand(t *testing.T) {
 		coefs map[int]int16
 		want  byte // everywhere
 	}{
-		{"nothing is mid-grey", nil, 128},
+		{"nothing is mid-gray", nil, 128},
 		{"a mean of -128", map[int]int16{0: -1024}, 0},
 		{"a mean of 127", map[int]int16{0: 1016}, 255},
 		{"beyond black", map[int]int16{0: -2000}, 0},
@@ -143,9 +145,9 @@ func TestIDCTStaysInside(t *testing.T) {
 	levels(t, func(t *testing.T) {
 		s := lcg(3)
 		for _, after := range []bool{true, false} {
-			quant := (*[64]int16)(words(walled(t, 128, after)))
+			quant := (*[64]int16)(words(asmtest.Walled(t, 128, after)))
 			for _, n := range []int{1, 2, 3, 6, 7} {
-				coefs := words(walled(t, 128*n, after))
+				coefs := words(asmtest.Walled(t, 128*n, after))
 				for i := range n {
 					block, q := s.block([]int{ordinary, flat}[i%2])
 					copy(coefs[64*i:], block[:])
@@ -153,7 +155,7 @@ func TestIDCTStaysInside(t *testing.T) {
 				}
 				for _, tt := range transforms {
 					for _, stride := range []int{tt.size * n, tt.size*n + 5} {
-						dst := walled(t, (tt.size-1)*stride+tt.size*n, after)
+						dst := asmtest.Walled(t, (tt.size-1)*stride+tt.size*n, after)
 						tt.any(dst, stride, coefs, quant, n)
 						want := make([]byte, len(dst))
 						tt.generic(want, stride, coefs, quant, n)

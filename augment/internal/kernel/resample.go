@@ -54,7 +54,7 @@ type Across struct {
 	size   int // pairs of taps of the gathering form, runs of the running one
 	starts []int32
 	table  []uint32 // gathering: 8 shuffles and 8 pairs of weights for each pair
-	runs   []int16  // running: the weights of each run, 8 outputs side by side
+	runs   []int16  // running: the weights of each run, 8 outputs side by side; plain: those of each output
 	pad    []byte   // rows that are too short to be loaded whole
 }
 
@@ -70,6 +70,7 @@ const (
 func (a *Across) Pack(held int) {
 	a.held, a.form = held, plainForm
 	if Active() < AVX2 {
+		a.packPlain()
 		return
 	}
 	if a.startQuads() {
@@ -102,6 +103,16 @@ func (a *Across) startQuads() bool {
 		a.starts[q] = min(low, last)
 	}
 	return true
+}
+
+// packPlain lays the weights of an output side by side.
+func (a *Across) packPlain() {
+	a.runs = grow(a.runs, len(a.First)*a.N)
+	for k := range a.N {
+		for o, v := range a.W[k*a.Stride:][:len(a.First)] {
+			a.runs[o*a.N+k] = int16(v)
+		}
+	}
 }
 
 // packRuns builds the tables of the running form.
@@ -171,13 +182,16 @@ func (a *Across) Run(dst []int16, dstStride int, src []byte, srcStride, rows int
 
 // plain is the specification of Across.
 func (a *Across) plain(dst []int16, src []byte) {
+	weights := a.runs
 	for o, first := range a.First {
-		sum := int32(1 << (acrossShift - 1))
 		from := src[first:]
-		for k, v := range from[:min(a.N, len(from))] {
-			sum += a.W[k*a.Stride+o] * int32(v)
+		from = from[:min(a.N, len(from))]
+		sum := int32(1 << (acrossShift - 1))
+		for k, v := range weights[:len(from)] {
+			sum += int32(v) * int32(from[k])
 		}
 		dst[o] = int16(min(max(sum>>acrossShift, 0), acrossLimit))
+		weights = weights[a.N:]
 	}
 }
 
@@ -208,24 +222,35 @@ func (d *Down) Run(dst []int16, dstStride int, src []int16, srcStride, base, fro
 	}
 }
 
-// plain is the specification of Down.
+// plain is the specification of Down. It makes RowUnit columns at a time, whose
+// sums stay in the cache.
 func (d *Down) plain(dst, src []int16, stride int, w []int32) {
-	if d.N > narrowTaps {
-		for x := range dst {
-			sum := int32(1 << 14)
-			for k := range d.N {
-				sum -= w[k*d.Stride] * int32(src[k*stride+x])
+	for x := 0; x < len(dst); x += RowUnit {
+		to := (*[RowUnit]int16)(dst[x:])
+		if d.N > narrowTaps {
+			d.plainWide(to, src[x:], stride, w)
+			continue
+		}
+		*to = [RowUnit]int16{}
+		for k := range d.N {
+			w := int16(w[k*d.Stride])
+			for i, v := range (*[RowUnit]int16)(src[k*stride+x:]) {
+				to[i] -= int16(mulRound(v, w))
 			}
-			dst[x] = int16(saturate(sum >> 15))
 		}
-		return
 	}
-	clear(dst)
+}
+
+func (d *Down) plainWide(dst *[RowUnit]int16, src []int16, stride int, w []int32) {
+	var sums [RowUnit]int32
 	for k := range d.N {
-		w := int16(w[k*d.Stride])
-		for x, v := range src[k*stride:][:len(dst)] {
-			dst[x] -= int16(mulRound(v, w))
+		w := w[k*d.Stride]
+		for i, v := range (*[RowUnit]int16)(src[k*stride:]) {
+			sums[i] -= w * int32(v)
 		}
+	}
+	for i, sum := range sums {
+		dst[i] = int16(saturate((sum + 1<<14) >> 15))
 	}
 }
 
@@ -233,7 +258,7 @@ func (d *Down) plain(dst, src []int16, stride int, w []int32) {
 // and, between two, up.
 func mulRound(a, b int16) int32 { return (int32(a)*int32(b) + 1<<14) >> 15 }
 
-// The factors of Colour and Luma, with 15 fraction bits: ITU-R BT.601, as
+// The factors of Color and Luma, with 15 fraction bits: ITU-R BT.601, as
 // JFIF has it. Factors above 1 are written as 1 and the rest.
 const (
 	redCr    = 13173 // 1.402 - 1
@@ -245,18 +270,18 @@ const (
 	lumaRest = 1<<15 - lumaRed - lumaBlue
 )
 
-// Colour turns words of luma and chroma with that many fraction bits into red,
+// Color turns words of luma and chroma with that many fraction bits into red,
 // green and blue within 0..255, in place. The slices have one length, a
 // multiple of RowUnit.
-func Colour(y, cb, cr []int16, bits int) {
-	centre, limit := int16(128<<bits), int32(255<<bits)
+func Color(y, cb, cr []int16, bits int) {
+	center, limit := int16(128<<bits), int32(255<<bits)
 	cb, cr = cb[:len(y)], cr[:len(y)]
 	if Active() >= AVX2 {
-		colourFast(y, cb, cr, int(centre), int(limit))
+		colorFast(y, cb, cr, int(center), int(limit))
 		return
 	}
 	for i, l := range y {
-		b, r := cb[i]-centre, cr[i]-centre
+		b, r := cb[i]-center, cr[i]-center
 		red := saturate(int32(l) + int32(r+int16(mulRound(r, redCr))))
 		green := saturate(int32(l) - int32(int16(mulRound(b, greenCb))+int16(mulRound(r, greenCr))))
 		blue := saturate(int32(l) + int32(b+int16(mulRound(b, blueCb))))

@@ -34,10 +34,10 @@ func resampleVertical(dst *int16, dstStride int, src *int16, srcStride int, firs
 //go:noescape
 func resampleVerticalWide(dst *int16, dstStride int, src *int16, srcStride int, first *int32, base int, weights *int32, weightStride int, taps int, rows int, blocks int)
 
-// resampleColour turns 16*blocks of luma and chroma into red, green and blue, limited to 0..limit, in place.
+// resampleColor turns 16*blocks of luma and chroma into red, green and blue, limited to 0..limit, in place.
 //
 //go:noescape
-func resampleColour(y *int16, cb *int16, cr *int16, blocks int, centre int, limit int)
+func resampleColor(y *int16, cb *int16, cr *int16, blocks int, center int, limit int)
 
 // resampleGray turns 16*blocks of red, green and blue into luma, in place of red.
 //

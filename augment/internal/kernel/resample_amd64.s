@@ -2180,14 +2180,14 @@ pair:
 	VZEROUPPER
 	RET
 
-// func resampleColour(y *int16, cb *int16, cr *int16, blocks int, centre int, limit int)
+// func resampleColor(y *int16, cb *int16, cr *int16, blocks int, center int, limit int)
 // Requires: AVX, AVX2
-TEXT ·resampleColour(SB), NOSPLIT, $0-48
+TEXT ·resampleColor(SB), NOSPLIT, $0-48
 	MOVQ         y+0(FP), AX
 	MOVQ         cb+8(FP), CX
 	MOVQ         cr+16(FP), DX
 	MOVQ         blocks+24(FP), BX
-	MOVQ         centre+32(FP), SI
+	MOVQ         center+32(FP), SI
 	VMOVD        SI, X8
 	VPBROADCASTW X8, Y8
 	MOVQ         limit+40(FP), SI

@@ -41,8 +41,8 @@ func (d *Down) fast(dst []int16, dstStride int, src []int16, srcStride int, firs
 	resampleVertical(&dst[0], 2*dstStride, &src[0], 2*srcStride, &first[0], base, &d.W[from], 4*d.Stride, d.N, len(first), width/RowUnit)
 }
 
-func colourFast(y, cb, cr []int16, centre, limit int) {
-	resampleColour(&y[0], &cb[0], &cr[0], len(y)/16, centre, limit)
+func colorFast(y, cb, cr []int16, center, limit int) {
+	resampleColor(&y[0], &cb[0], &cr[0], len(y)/16, center, limit)
 }
 
 func lumaFast(r, g, b []int16) { resampleGray(&r[0], &g[0], &b[0], len(r)/16) }

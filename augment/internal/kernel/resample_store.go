@@ -3,6 +3,8 @@ package kernel
 import (
 	"encoding/binary"
 	"math"
+
+	"shardtool/internal/half"
 )
 
 // Lines holds the scale and the bias of each column of a row of words, which
@@ -22,10 +24,11 @@ func (l *Lines) Set(bits int, scale, bias []float32) {
 
 // at is v*scale + bias, the product rounded.
 func (l *Lines) at(column int, v int16) float32 {
-	return float32(float32(v)*l[column%24]) + l[24+column%24]
+	c := uint(column) % 24
+	return float32(float32(v)*l[c]) + l[24+c]
 }
 
-// Rect is where Store and Bytes write: rows of Columns values.
+// Rect is where StoreFloat32 and its kin write: rows of Columns values.
 type Rect struct {
 	Dst       []byte // from Offset on
 	Offset    int    // of the first row
@@ -58,6 +61,13 @@ func (r *Rect) simd(src []int16, size, unit int) int {
 	return n
 }
 
+// rest returns the columns from n on of row y: the words, and where they go as
+// values of size bytes.
+func (r *Rect) rest(src []int16, y, n, size int) ([]int16, []byte) {
+	words := src[y*r.SrcStride+n : y*r.SrcStride+r.Columns]
+	return words, r.Dst[r.Offset+y*r.Stride+size*n:][:size*len(words)]
+}
+
 // StoreFloat32 writes v*scale + bias as binary32, in the machine's byte order.
 func StoreFloat32(r *Rect, src []int16, l *Lines) {
 	n := r.simd(src, 4, 8)
@@ -65,9 +75,13 @@ func StoreFloat32(r *Rect, src []int16, l *Lines) {
 		storeFloat32Fast(r, src, n, l)
 	}
 	for y := range r.Rows {
-		for x := n; x < r.Columns; x++ {
-			v := math.Float32bits(l.at(x, src[y*r.SrcStride+x]))
-			binary.NativeEndian.PutUint32(r.Dst[r.Offset+y*r.Stride+4*x:], v)
+		words, dst := r.rest(src, y, n, 4)
+		for i, v := range words {
+			if len(dst) < 4 {
+				break // never; so dst needs no check of its bounds
+			}
+			binary.NativeEndian.PutUint32(dst, math.Float32bits(l.at(n+i, v)))
+			dst = dst[4:]
 		}
 	}
 }
@@ -79,9 +93,13 @@ func StoreFloat16(r *Rect, src []int16, l *Lines) {
 		storeFloat16Fast(r, src, n, l)
 	}
 	for y := range r.Rows {
-		for x := n; x < r.Columns; x++ {
-			v := float16(l.at(x, src[y*r.SrcStride+x]))
-			binary.NativeEndian.PutUint16(r.Dst[r.Offset+y*r.Stride+2*x:], v)
+		words, dst := r.rest(src, y, n, 2)
+		for i, v := range words {
+			if len(dst) < 2 {
+				break // never; so dst needs no check of its bounds
+			}
+			binary.NativeEndian.PutUint16(dst, half.Float16(l.at(n+i, v)))
+			dst = dst[2:]
 		}
 	}
 }
@@ -94,10 +112,13 @@ func StoreBFloat16(r *Rect, src []int16, l *Lines) {
 		storeBFloat16Fast(r, src, n, l)
 	}
 	for y := range r.Rows {
-		for x := n; x < r.Columns; x++ {
-			v := math.Float32bits(l.at(x, src[y*r.SrcStride+x]))
-			v += 0x7fff + v>>16&1
-			binary.NativeEndian.PutUint16(r.Dst[r.Offset+y*r.Stride+2*x:], uint16(v>>16))
+		words, dst := r.rest(src, y, n, 2)
+		for i, v := range words {
+			if len(dst) < 2 {
+				break // never; so dst needs no check of its bounds
+			}
+			binary.NativeEndian.PutUint16(dst, half.BFloat16(l.at(n+i, v)))
+			dst = dst[2:]
 		}
 	}
 }
@@ -109,8 +130,9 @@ func StoreBytes(r *Rect, src []int16, bits int) {
 		storeBytesFast(r, src, n, bits)
 	}
 	for y := range r.Rows {
-		for x := n; x < r.Columns; x++ {
-			r.Dst[r.Offset+y*r.Stride+x] = roundByte(src[y*r.SrcStride+x], bits)
+		words, dst := r.rest(src, y, n, 1)
+		for i, v := range words[:len(dst)] {
+			dst[i] = roundByte(v, bits)
 		}
 	}
 }
@@ -151,27 +173,4 @@ func Interleave(dst, r, g, b []int16) {
 	for i := range r {
 		dst[3*i], dst[3*i+1], dst[3*i+2] = r[i], g[i], b[i]
 	}
-}
-
-// float16 rounds to the nearest binary16, of two equally near to the even one.
-func float16(f float32) uint16 {
-	b := math.Float32bits(f)
-	sign := uint16(b >> 16 & 0x8000)
-	b &= 1<<31 - 1
-	switch {
-	case b > 0x7f800000:
-		return sign | 0x7e00 | uint16(b>>13&0x3ff)
-	case b >= 0x47800000: // 65536 and more
-		return sign | 0x7c00
-	case b >= 0x38800000: // normal: 2^-14 and more
-		b += 0xfff + b>>13&1
-		return sign | uint16((b-0x38000000)>>13)
-	case b < 0x33000000: // less than half of the smallest
-		return sign
-	}
-	// Subnormal: the significand moves down until its unit is 2^-24.
-	shift := 126 - b>>23
-	m := b&(1<<23-1) | 1<<23
-	m += 1<<(shift-1) - 1 + m>>shift&1
-	return sign | uint16(m>>shift)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"shardtool/internal/asmtest"
 )
 
 // both runs f in generic Go and in assembly, on memory that f gets from room:
@@ -18,7 +20,7 @@ func both(t *testing.T, seed uint64, f func(r *rand.Rand, room func(n int) []byt
 		r := rand.New(rand.NewPCG(seed, 1))
 		undo := SetLevel(l)
 		got[i] = f(r, func(n int) []byte {
-			b := walled(t, n, r.IntN(2) == 0)
+			b := asmtest.Walled(t, n, r.IntN(2) == 0)
 			for k := range b {
 				b[k] = byte(r.Uint32())
 			}
@@ -145,7 +147,7 @@ func TestTriangleSIMD(t *testing.T) {
 	}
 }
 
-func TestColourSIMD(t *testing.T) {
+func TestColorWordsSIMD(t *testing.T) {
 	for seed := range uint64(200) {
 		both(t, seed, func(r *rand.Rand, room func(n int) []byte) [][]byte {
 			n := RowUnit * (1 + r.IntN(5))
@@ -164,7 +166,7 @@ func TestColourSIMD(t *testing.T) {
 			a, b, c := draw(), draw(), draw()
 			switch r.IntN(3) {
 			case 0:
-				Colour(a, b, c, bits)
+				Color(a, b, c, bits)
 			case 1:
 				Luma(a, b, c)
 			case 2:
@@ -209,24 +211,8 @@ func TestStoreSIMD(t *testing.T) {
 			case 4:
 				StorePixels(&rect, [3][]int16{src(), src(), src()}, bits)
 			}
+			Streamed()
 			return [][]byte{bytes.Clone(dst)}
 		})
-	}
-}
-
-// TestFloat16 has values from the table of IEEE 754 binary16 in words: the
-// ends of the normal and subnormal numbers, and ties.
-func TestFloat16(t *testing.T) {
-	for _, c := range []struct {
-		v    float64
-		want uint16
-	}{
-		{0, 0}, {1, 0x3c00}, {-2, 0xc000}, {65504, 0x7bff}, {65519.99, 0x7bff}, {65520, 0x7c00}, {1e9, 0x7c00},
-		{0x1p-14, 0x0400}, {0x1p-24, 0x0001}, {0x1p-25, 0}, {0x1.8p-25, 0x0001}, {0x1.8p-24, 0x0002}, {-0x1p-24, 0x8001},
-		{1 + 0x1p-11, 0x3c00}, {1 + 0x3p-11, 0x3c02}, {0x1.ff8p-15, 0x03ff}, {0x1.ffap-15, 0x03ff}, {0x1.ffcp-15, 0x0400},
-	} {
-		if got := float16(float32(c.v)); got != c.want {
-			t.Errorf("%v: %04x, want %04x", c.v, got, c.want)
-		}
 	}
 }

@@ -1,7 +1,7 @@
 package kernel
 
 // Upsampling as libjpeg does it (jdsample.c, "fancy"): linear interpolation
-// between the centres of chroma samples, each of which lies amid the pixels it
+// between the centers of chroma samples, each of which lies amid the pixels it
 // stands for. With s and t two neighbours,
 //
 //	samples      s       t
@@ -21,15 +21,9 @@ package kernel
 // FancyH2 doubles a row horizontally (chroma 4:2:2): dst[i] is pixel off+i of
 // the 2*len(src) that src makes.
 func FancyH2(dst, src []byte, off int) {
-	for i := range dst {
-		p := off + i
-		at, side, round := p>>1, p>>1-1, uint(1)
-		if p&1 == 1 {
-			side, round = p>>1+1, 2
-		}
-		side = max(0, min(len(src)-1, side))
-		dst[i] = byte((3*uint(src[at]) + uint(src[side]) + round) >> 2)
-	}
+	// With src twice, the sums of double are 4 times the samples: so is what
+	// is added before they are cut.
+	double(dst, src, src, off, 4, 8)
 }
 
 // FancyV2 gives one of the two rows of pixels that a row of samples makes
@@ -49,17 +43,47 @@ func FancyV2(dst, near, far []byte, lower bool) {
 // FancyH2V2 doubles a row both ways (chroma 4:2:0): dst[i] is pixel off+i of
 // the row whose nearest samples are in near, the next nearest in far, above or
 // below. Both have the same length.
-func FancyH2V2(dst, near, far []byte, off int) {
+func FancyH2V2(dst, near, far []byte, off int) { double(dst, near, far, off, 8, 7) }
+
+// double is FancyH2V2 with what is added to even and odd pixels before they are
+// cut.
+func double(dst, near, far []byte, off int, even, odd uint) {
+	if len(dst) == 0 {
+		return
+	}
 	far = far[:len(near)]
-	for i := range dst {
-		p := off + i
-		at, side, round := p>>1, p>>1-1, uint(8)
-		if p&1 == 1 {
-			side, round = p>>1+1, 7
+	_ = near[(off+len(dst)-1)>>1]
+	sum := func(i int) uint {
+		i = max(0, min(len(near)-1, i))
+		return 3*uint(near[i]) + uint(far[i])
+	}
+	at := off >> 1
+	before, here := sum(at-1), sum(at)
+	if off&1 == 1 {
+		after := sum(at + 1)
+		dst[0] = byte((3*here + after + odd) >> 4)
+		if dst = dst[1:]; len(dst) == 0 {
+			return
 		}
-		side = max(0, min(len(near)-1, side))
-		a, b := 3*uint(near[at])+uint(far[at]), 3*uint(near[side])+uint(far[side])
-		dst[i] = byte((3*a + b + round) >> 4)
+		at, before, here = at+1, here, after
+	}
+	// Pairs of pixels of a sample that is not the row's last.
+	inner := min(len(dst)/2, len(near)-1-at)
+	n, f := near[at+1:][:inner], far[at+1:][:inner]
+	for i, v := range n {
+		if len(dst) < 2 {
+			break // never; so dst needs no check of its bounds
+		}
+		after := 3*uint(v) + uint(f[i])
+		dst[0] = byte((3*here + before + even) >> 4)
+		dst[1] = byte((3*here + after + odd) >> 4)
+		dst, before, here = dst[2:], here, after
+	}
+	if len(dst) > 0 {
+		dst[0] = byte((3*here + before + even) >> 4)
+	}
+	if len(dst) > 1 {
+		dst[1] = byte((4*here + odd) >> 4)
 	}
 }
 

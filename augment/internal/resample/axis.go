@@ -19,12 +19,6 @@ type Axis struct {
 	First, Held int
 }
 
-// Whole is the axis of a plane that has one sample to a pixel, all of them in
-// memory.
-func Whole(pixels int) Axis {
-	return Axis{Pixels: pixels, Num: 1, Den: 1, Total: pixels, Held: pixels}
-}
-
 // Plane is one plane of a picture. Pix[0] is sample (X.First, Y.First); rows
 // are Stride bytes apart.
 type Plane struct {

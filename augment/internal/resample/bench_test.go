@@ -27,7 +27,7 @@ func plane(r *rand.Rand, x, y Axis) Plane {
 func photo(width, height int) *Picture {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := func() Plane { return plane(r, halved(width), halved(height)) }
-	return &Picture{Planes: [3]Plane{plane(r, Whole(width), Whole(height)), c(), c()}, Count: 3, YCbCr: true}
+	return &Picture{Planes: [3]Plane{plane(r, whole(width), whole(height)), c(), c()}, Count: 3, YCbCr: true}
 }
 
 // crop is a part to be resized to 224 x 224; its offset varies with i, so that

@@ -47,7 +47,7 @@ func goldenPicture(t *testing.T) *Picture {
 	w, h := img.Bounds().Dx(), img.Bounds().Dy()
 	p := &Picture{Count: 3}
 	for i := range p.Planes {
-		p.Planes[i] = Plane{Pix: make([]byte, w*h), Stride: w, X: Whole(w), Y: Whole(h)}
+		p.Planes[i] = Plane{Pix: make([]byte, w*h), Stride: w, X: whole(w), Y: whole(h)}
 	}
 	for y := range h {
 		for x := range w {
@@ -60,9 +60,9 @@ func goldenPicture(t *testing.T) *Picture {
 	return p
 }
 
-var byName = map[string]Filter{"nearest": Nearest, "box": Box, "bilinear": Bilinear, "bicubic": Bicubic, "lanczos": Lanczos}
+var byName = map[string]Filter{"nearest": Nearest, "bilinear": Bilinear, "bicubic": Bicubic, "lanczos": Lanczos}
 
-// TestPillow allows one grey level, for Pillow rounds to 8 bits after each
+// TestPillow allows one gray level, for Pillow rounds to 8 bits after each
 // pass, and none where nothing is computed.
 func TestPillow(t *testing.T) {
 	p := goldenPicture(t)
@@ -97,7 +97,7 @@ func TestWithoutAntialias(t *testing.T) {
 	var r Resampler
 	for _, c := range readGolden(t, "opencv.json") {
 		g := &Geometry{Src: c.Box, Width: c.Width, Height: c.Height, Filter: byName[c.Filter]}
-		out := grey(g)
+		out := gray(g)
 		out.NHWC = true
 		if err := r.Run(p, g, out); err != nil {
 			t.Fatal(err)

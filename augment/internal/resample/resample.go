@@ -1,7 +1,7 @@
 // Package resample takes a part of a picture, resizes it, turns it to RGB and
 // scales it for a network, in one pass from planes of bytes to a tensor:
 //
-//	planes ─▶ rows of the output's width ─▶ rows of the output ─▶ colour ─▶ v*scale + bias
+//	planes ─▶ rows of the output's width ─▶ rows of the output ─▶ color ─▶ v*scale + bias
 //	bytes     words: 7 fraction bits        words: 7 or 6         words     float32, float16,
 //	each its own sampling                   all planes alike                bfloat16 or bytes
 //
@@ -15,7 +15,7 @@
 //
 // Arithmetic is in fixed point, so that all machines give the same bits up to
 // the last step, whose product and sum are rounded one by one. Against exact
-// arithmetic the words err by less than 0.1 grey level for the bilinear filter.
+// arithmetic the words err by less than 0.1 gray level for the bilinear filter.
 package resample
 
 import (
@@ -35,7 +35,6 @@ const (
 	Bilinear               // triangle, support 1
 	Bicubic                // Keys' cubic, support 2: a is -0.5, without Antialias -0.75
 	Lanczos                // sinc windowed by sinc, support 3; Antialias or not
-	Box                    // mean, support 1/2; Antialias or not
 )
 
 // Geometry says which part of the picture goes where.
@@ -77,14 +76,11 @@ func (g *Geometry) Size() (width, height int) {
 // multiples of 32 bytes.
 type Output struct {
 	DType    tensor.DType
-	NHWC     bool // the channels of a pixel side by side, not plane after plane
+	NHWC     bool // the channels of a pixel side by side, not plane after plane; no gaps in either
 	Channels int  // 3, or 1 for luma; 0 means 3
 	Scale    [3]float32
 	Bias     [3]float32
 	Dst      []byte
-	// Row and Plane are the bytes from row to row and, without NHWC, from
-	// channel to channel. Zero: what leaves no gap.
-	Row, Plane int
 }
 
 // Resampler resizes pictures. It keeps its memory and its weights from one to
@@ -126,6 +122,10 @@ func (r *Resampler) Run(p *Picture, g *Geometry, out *Output) error {
 	}
 	j := job{p: p, planes: planes, out: &o, bits: bitsOf(g.Filter)}
 	j.width, j.height = g.Size()
+	j.row = j.width * o.DType.Size()
+	if o.NHWC {
+		j.row *= o.Channels
+	}
 	j.stride = (j.width + kernel.RowUnit - 1) &^ (kernel.RowUnit - 1)
 	for i := range planes {
 		if err := r.weigh(&j, i, g); err != nil {
@@ -158,6 +158,7 @@ type job struct {
 	bits          int    // fraction bits of the output's words
 	width, height int
 	stride        int // words of a row
+	row           int // bytes of a row of the output
 	flipY         bool
 	stream        bool // the output passes the caches by
 }
@@ -243,7 +244,7 @@ func (r *Resampler) finish(j *job, y, n int) {
 	}
 	switch {
 	case j.p.YCbCr && j.planes == 3:
-		kernel.Colour(c[0], c[1], c[2], j.bits)
+		kernel.Color(c[0], c[1], c[2], j.bits)
 	case j.planes == 3 && j.out.Channels == 1:
 		kernel.Luma(c[0], c[1], c[2])
 		kernel.Limit(c[0], j.bits)
@@ -256,13 +257,13 @@ func (r *Resampler) finish(j *job, y, n int) {
 		c[1], c[2] = c[0], c[0]
 	}
 	o := j.out
-	at := kernel.Rect{Dst: o.Dst, Offset: y * o.Row, Stride: o.Row, Rows: n, Columns: j.width, SrcStride: j.stride, Stream: j.stream}
+	at := kernel.Rect{Dst: o.Dst, Offset: y * j.row, Stride: j.row, Rows: n, Columns: j.width, SrcStride: j.stride, Stream: j.stream}
 	if j.flipY {
-		at.Offset, at.Stride = (j.height-1-y)*o.Row, -o.Row
+		at.Offset, at.Stride = (j.height-1-y)*j.row, -j.row
 	}
 	if o.Channels == 1 || !o.NHWC {
 		for i := range o.Channels {
-			at.Offset += min(i, 1) * o.Plane
+			at.Offset += min(i, 1) * j.height * j.row
 			store(&at, o.DType, c[i], &r.lines[i], j.bits)
 		}
 		return
@@ -311,21 +312,7 @@ func (o *Output) complete(g *Geometry) error {
 			return usage("scale %v and bias %v of channel %d", o.Scale[c], o.Bias[c], c)
 		}
 	}
-	side, planes := o.Channels, 1
-	if !o.NHWC {
-		side, planes = 1, o.Channels
-	}
-	row := w * side * o.DType.Size()
-	if o.Row == 0 {
-		o.Row = row
-	}
-	if o.Plane == 0 {
-		o.Plane = o.Row * h
-	}
-	if o.Row < row || planes > 1 && o.Plane < (h-1)*o.Row+row {
-		return usage("rows of %d bytes and planes of %d overlap", o.Row, o.Plane)
-	}
-	if need := (planes-1)*o.Plane + (h-1)*o.Row + row; len(o.Dst) < need {
+	if need := w * h * o.Channels * o.DType.Size(); len(o.Dst) < need {
 		return usage("an output of %d bytes into memory of %d", need, len(o.Dst))
 	}
 	return nil

@@ -40,7 +40,7 @@ func (g *Geometry) check() error {
 	if w := g.window(); w.Min.X < 0 || w.Min.Y < 0 || w.Max.X > g.Width || w.Max.Y > g.Height {
 		return usage("a window %v of %d x %d", w, g.Width, g.Height)
 	}
-	if g.Filter > Box {
+	if g.Filter > Lanczos {
 		return usage("filter %d", g.Filter)
 	}
 	for _, v := range g.Src {
@@ -49,24 +49,6 @@ func (g *Geometry) check() error {
 		}
 	}
 	return nil
-}
-
-// Needs returns which samples of an axis, first to last without last, Run
-// reads for g; the vertical axis or the horizontal one. Only Pixels, Num, Den,
-// Smooth and Total of a are looked at.
-func (g *Geometry) Needs(a Axis, vertical bool) (first, last int, err error) {
-	if err := g.check(); err != nil {
-		return 0, 0, err
-	}
-	if a.Pixels < 1 || a.Num < 1 || a.Den < 1 || a.Total < 1 {
-		return 0, 0, usage("axis %+v", a)
-	}
-	r, err := g.request(a, vertical)
-	if err != nil {
-		return 0, 0, err
-	}
-	first, last = r.needs()
-	return first, last, nil
 }
 
 // The shapes of filters: how far they reach, and their value at a distance.
@@ -78,7 +60,6 @@ var filters = [...]struct {
 	Bilinear: {1, triangle},
 	Bicubic:  {2, func(x float64) float64 { return cubic(x, -0.5) }},
 	Lanczos:  {3, lanczos},
-	Box:      {0.5, box},
 }
 
 func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
@@ -107,14 +88,6 @@ func sinc(x float64) float64 {
 		return 1
 	}
 	return math.Sin(x*math.Pi) / (x * math.Pi)
-}
-
-// box is open at one end, as Pillow's.
-func box(x float64) float64 {
-	if -0.5 < x && x <= 0.5 {
-		return 1
-	}
-	return 0
 }
 
 // spread is the geometry of a filter over the pixels of a part: output o is
@@ -149,12 +122,8 @@ func (r *request) spread() spread {
 	s.support = float64(filters[r.filter].support * s.widened)
 	s.most = s.neighbours
 	if s.most == 0 {
-		// Rounding may find one more, of which the weight is 0 if the filter
-		// is continuous.
+		// Rounding may find one more, of which the weight is 0.
 		s.most = int(math.Ceil(2 * s.support))
-		if r.filter == Box {
-			s.most++
-		}
 	}
 	s.most = min(s.most, s.count)
 	return s

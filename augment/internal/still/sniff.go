@@ -26,24 +26,49 @@ func kindOf(data []byte) string {
 // ends within one.
 var begun = []string{pngMagic, "GIF87a", "GIF89a", "RIFF", "\xff\xd8\xff"}
 
-// others are the kinds of image that are told apart from what is no image.
+// others are the kinds of image that are told apart from what is no image: by
+// beginnings too long to stand elsewhere by chance.
 var others = []struct{ magic, name string }{
 	{"II*\x00", "a TIFF"},
 	{"MM\x00*", "a TIFF"},
 	{"II+\x00", "a BigTIFF"},
 	{"MM\x00+", "a BigTIFF"},
-	{"\xff\x0a", "a JPEG XL"},
 	{"\x00\x00\x00\x0cJXL \r\n\x87\n", "a JPEG XL"},
 	{"\x00\x00\x00\x0cjP  \r\n\x87\n", "a JPEG 2000"},
 	{"\xff\x4f\xff\x51", "a JPEG 2000"},
 	{"II\xbc\x01", "a JPEG XR"},
 	{"\xff\xd8\xff\xf7", "a JPEG-LS"},
 	{"8BPS\x00", "a Photoshop file"},
-	{"\x00\x00\x01\x00", "an ICO"},
 	{"qoif", "a QOI"},
 	{"\x76\x2f\x31\x01", "an OpenEXR"},
 	{"#?RADIANCE", "a Radiance HDR"},
 	{"DDS \x7c", "a DDS"},
+}
+
+// perhaps are those whose beginnings may also be a number's, or a text's.
+var perhaps = []struct{ magic, name string }{
+	{"\xff\x0a", "a JPEG XL"},
+	{"\x00\x00\x01\x00", "an ICO"},
+}
+
+// StartsAsImage reports whether data begins as a JPEG does, or one of those that
+// are decoded here, or of others.
+func StartsAsImage(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("\xff\xd8\xff")) || kindOf(data) != "" || other(data) != ""
+}
+
+// other names one of the others, or returns "".
+func other(data []byte) string {
+	for _, o := range others {
+		if bytes.HasPrefix(data, []byte(o.magic)) {
+			return o.name
+		}
+	}
+	// BM is also how a text may begin: the next words are sizes and zeros.
+	if len(data) >= 18 && string(data[:2]) == "BM" && binary.LittleEndian.Uint32(data[6:]) == 0 && data[15] == 0 && data[17] == 0 {
+		return "a BMP"
+	}
+	return boxed(data)
 }
 
 // refuse returns the error for data that is none of the three.
@@ -56,15 +81,11 @@ func refuse(data []byte) error {
 	if len(data) < 12 && bytes.HasPrefix(data, []byte("RIFF")) {
 		return fault(format.ErrTruncated, "the image has %d bytes", len(data))
 	}
-	name := boxed(data)
-	for _, o := range others {
+	name := other(data)
+	for _, o := range perhaps {
 		if bytes.HasPrefix(data, []byte(o.magic)) {
 			name = o.name
 		}
-	}
-	// BM is also how a text may begin: the next words are sizes and zeros.
-	if len(data) >= 18 && string(data[:2]) == "BM" && binary.LittleEndian.Uint32(data[6:]) == 0 && data[15] == 0 && data[17] == 0 {
-		name = "a BMP"
 	}
 	if len(data) >= 3 && data[0] == 'P' && '1' <= data[1] && data[1] <= '7' && (data[2] == '\n' || data[2] == ' ' || data[2] == '\r') {
 		name = "a PNM"

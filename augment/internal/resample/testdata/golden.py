@@ -29,7 +29,6 @@ picture.save("picture.png", optimize=True)
 
 filters = {
     "nearest": Image.Resampling.NEAREST,
-    "box": Image.Resampling.BOX,
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
@@ -49,11 +48,10 @@ for name, f in filters.items():
         cases.append({"filter": name, "box": box, "width": w, "height": h,
                       "rgb": base64.b64encode(out.tobytes()).decode()})
 # The whole picture's ends within a pixel.
-for name in ("bilinear", "box"):
-    box = (0.4, 0.25, W - 0.3, H - 0.6)
-    out = picture.resize((17, 12), filters[name], box=box)
-    cases.append({"filter": name, "box": box, "width": 17, "height": 12,
-                  "rgb": base64.b64encode(out.tobytes()).decode()})
+box = (0.4, 0.25, W - 0.3, H - 0.6)
+out = picture.resize((17, 12), filters["bilinear"], box=box)
+cases.append({"filter": "bilinear", "box": box, "width": 17, "height": 12,
+              "rgb": base64.b64encode(out.tobytes()).decode()})
 with open("pillow.json", "w") as f:
     json.dump(cases, f, indent=0)
     f.write("\n")

@@ -8,22 +8,17 @@
 // bits of its payload, and becomes a quiet one, except from bfloat16 to
 // float32, where bits are only moved.
 //
-// There is a generic form, which is the specification, and one for AVX2 with
-// F16C that gives the same bits; the build tag noasm and the environment
-// variable SHARDTOOL_SIMD=off leave the generic one.
+// There is a generic form, which is the specification, and one in assembly that
+// gives the same bits; see package simd for which runs.
 package half
 
-//go:generate go -C ../../../asm run . -kernel half -out ../tensor/internal/half/half_amd64.s -stubs ../tensor/internal/half/half_amd64.go -pkg half
+//go:generate go -C ../../asm run . -kernel half -out ../internal/half/half_amd64.s -stubs ../internal/half/half_amd64.go -pkg half
 
 import (
 	"math"
-	"os"
+
+	"shardtool/internal/simd"
 )
-
-// fast is whether the assembly is used. Tests change it.
-var fast = supported() && allowed(os.Getenv("SHARDTOOL_SIMD"))
-
-func allowed(value string) bool { return value != "off" && value != "generic" && value != "0" }
 
 // batch is how many numbers an instruction of the assembly converts; the rest
 // is left to the generic form.
@@ -32,7 +27,7 @@ const batch = 8
 // ToFloat16 writes src to the beginning of dst, as the bits of binary16.
 func ToFloat16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
-	if n := len(src) &^ (batch - 1); fast && n > 0 {
+	if n := len(src) &^ (batch - 1); n > 0 && simd.Active() >= simd.AVX2 {
 		toFloat16AVX2(&dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
@@ -42,7 +37,7 @@ func ToFloat16(dst []uint16, src []float32) {
 // FromFloat16 writes src, the bits of binary16, to the beginning of dst.
 func FromFloat16(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
-	if n := len(src) &^ (batch - 1); fast && n > 0 {
+	if n := len(src) &^ (batch - 1); n > 0 && simd.Active() >= simd.AVX2 {
 		fromFloat16AVX2(&dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
@@ -52,7 +47,7 @@ func FromFloat16(dst []float32, src []uint16) {
 // ToBFloat16 writes src to the beginning of dst, as the bits of bfloat16.
 func ToBFloat16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
-	if n := len(src) &^ (batch - 1); fast && n > 0 {
+	if n := len(src) &^ (batch - 1); n > 0 && simd.Active() >= simd.AVX2 {
 		toBFloat16AVX2(&dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
@@ -62,7 +57,7 @@ func ToBFloat16(dst []uint16, src []float32) {
 // FromBFloat16 writes src, the bits of bfloat16, to the beginning of dst.
 func FromBFloat16(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
-	if n := len(src) &^ (batch - 1); fast && n > 0 {
+	if n := len(src) &^ (batch - 1); n > 0 && simd.Active() >= simd.AVX2 {
 		fromBFloat16AVX2(&dst[0], &src[0], n)
 		dst, src = dst[n:], src[n:]
 	}
@@ -71,24 +66,35 @@ func FromBFloat16(dst []float32, src []uint16) {
 
 func toFloat16Generic(dst []uint16, src []float32) {
 	for i, v := range src {
-		dst[i] = float16(math.Float32bits(v))
+		dst[i] = Float16(v)
 	}
 }
 
-// float16 rounds the binary32 whose bits are given.
-func float16(b uint32) uint16 {
-	sign, exp, frac := uint16(b>>16&0x8000), int(b>>23&0xFF)-(127-15), b&0x7FFFFF
+// Float16 returns the bits of v rounded to binary16.
+func Float16(v float32) uint16 {
+	b := math.Float32bits(v)
+	sign, b := uint16(b>>16&0x8000), b&(1<<31-1)
 	switch {
-	case exp == 0xFF-(127-15) && frac != 0:
-		return sign | 0x7E00 | uint16(frac>>13)
-	case exp >= 31:
+	case b > 0x7F800000: // NaN
+		return sign | 0x7E00 | uint16(b>>13&0x3FF)
+	case b >= 0x47800000: // 65536 and more
 		return sign | 0x7C00
-	case exp > 0:
-		return sign | uint16(roundEven(uint32(exp)<<23|frac, 13)) // a carry goes on into the exponent, up to infinity
-	case exp >= -10: // subnormal, or 2^-25, which is half of the least
-		return sign | uint16(roundEven(1<<23|frac, uint(14-exp)))
+	case b >= 0x38800000: // normal: 2^-14 and more; a carry goes on into the exponent, up to infinity
+		return sign | uint16(roundEven(b-0x38000000, 13))
+	case b < 0x33000000: // less than half of the least
+		return sign
 	}
-	return sign
+	// Subnormal: the significand moves down until its unit is 2^-24.
+	return sign | uint16(roundEven(b&(1<<23-1)|1<<23, uint(126-b>>23)))
+}
+
+// BFloat16 returns the bits of v rounded to bfloat16.
+func BFloat16(v float32) uint16 {
+	b := math.Float32bits(v)
+	if b&(1<<31-1) > 0x7F800000 {
+		return uint16(b>>16) | 0x40
+	}
+	return uint16(roundEven(b, 16))
 }
 
 // roundEven divides by 2^shift.
@@ -115,12 +121,7 @@ func fromFloat16Generic(dst []float32, src []uint16) {
 
 func toBFloat16Generic(dst []uint16, src []float32) {
 	for i, v := range src {
-		b := math.Float32bits(v)
-		if b&0x7FFFFFFF > 0x7F800000 {
-			dst[i] = uint16(b>>16) | 0x40
-			continue
-		}
-		dst[i] = uint16(roundEven(b, 16))
+		dst[i] = BFloat16(v)
 	}
 }
 

@@ -1,5 +1,5 @@
 //go:build !amd64 || noasm
 
-package kernel
+package simd
 
 func supported() Level { return Generic }

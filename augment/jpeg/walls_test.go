@@ -6,25 +6,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"shardtool/augment/internal/kernel"
+	"shardtool/internal/asmtest"
 )
-
-// walled returns n bytes that end where a page begins that cannot be touched.
-func walled(t *testing.T, n int) []byte {
-	page := unix.Getpagesize()
-	size := (n+page-1)/page*page + page
-	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Munmap(mem) })
-	if err := unix.Mprotect(mem[size-page:], unix.PROT_NONE); err != nil {
-		t.Fatal(err)
-	}
-	return mem[size-page-n : size-page : size-page]
-}
 
 func asInt16(b []byte) []int16 { return unsafe.Slice((*int16)(unsafe.Pointer(&b[0])), len(b)/2) }
 
@@ -64,7 +48,7 @@ func TestEntropyWithinWalls(t *testing.T) {
 	}
 	for range 3000 {
 		n := rng.IntN(300)
-		data := walled(t, n+padLast)
+		data := asmtest.Walled(t, n+padLast, true)
 		for i := range n {
 			data[i] = byte(rng.Uint32())
 			if rng.IntN(4) == 0 {
@@ -82,7 +66,7 @@ func TestEntropyWithinWalls(t *testing.T) {
 		var a, b cursor
 		a.reset(&seg)
 		b.reset(&seg)
-		wall := walled(t, 2*64*blocks*mcus)
+		wall := asmtest.Walled(t, 2*64*blocks*mcus, true)
 		coefs := asInt16(wall)
 		want := make([]int16, len(coefs))
 		other := slices.Clone(steps)

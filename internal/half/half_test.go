@@ -1,21 +1,25 @@
 package half
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
+
+	"shardtool/internal/asmtest"
+	"shardtool/internal/simd"
 )
+
+func TestAssembly(t *testing.T) { asmtest.Check(t) }
 
 // forms runs a test with and without the assembly.
 func forms(t *testing.T, f func(t *testing.T)) {
-	before := fast
-	defer func() { fast = before }()
-	for name, on := range map[string]bool{"generic": false, "simd": true} {
-		t.Run(name, func(t *testing.T) {
-			if on && !supported() {
+	for _, l := range []simd.Level{simd.Generic, simd.AVX2} {
+		t.Run(l.String(), func(t *testing.T) {
+			defer simd.SetLevel(l)()
+			if simd.Active() != l {
 				t.Skip("not on this CPU")
 			}
-			fast = on
 			f(t)
 		})
 	}
@@ -25,7 +29,7 @@ func forms(t *testing.T, f func(t *testing.T)) {
 // both forms meet it.
 func filled[T any](v T) []T { return slices.Repeat([]T{v}, batch+1) }
 
-func to16(f func([]uint16, []float32), v float32) (simd, rest uint16) {
+func to16(f func([]uint16, []float32), v float32) (assembly, rest uint16) {
 	dst := make([]uint16, batch+1)
 	f(dst, filled(v))
 	return dst[batch/2], dst[batch]
@@ -172,7 +176,8 @@ func TestRoundingBetweenNeighbours(t *testing.T) {
 // TestFormsAgree: numbers all over the range of binary32, every length up to
 // 70, and nothing written beyond.
 func TestFormsAgree(t *testing.T) {
-	if !supported() {
+	defer simd.SetLevel(simd.AVX2)()
+	if simd.Active() < simd.AVX2 {
 		t.Skip("not on this CPU")
 	}
 	const canary = 0xA5A5
@@ -217,16 +222,14 @@ func TestShortDestinationPanics(t *testing.T) {
 }
 
 func BenchmarkTo(b *testing.B) {
-	before := fast
-	defer func() { fast = before }()
 	src, dst := make([]float32, 4096), make([]uint16, 4096)
 	for i := range src {
 		src[i] = float32(i-2048) / 777
 	}
 	for _, f := range formats {
-		for name, on := range map[string]bool{"generic": false, "simd": before} {
-			b.Run(f.name+"/"+name, func(b *testing.B) {
-				fast = on
+		for _, l := range []simd.Level{simd.Generic, simd.AVX2} {
+			b.Run(fmt.Sprintf("%s/%v", f.name, l), func(b *testing.B) {
+				defer simd.SetLevel(l)()
 				b.SetBytes(4 * 4096)
 				b.ReportAllocs()
 				for b.Loop() {
