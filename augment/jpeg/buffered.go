@@ -298,6 +298,5 @@ func (q *bufferedScan) blocks(p, comp, at, n int) {
 
 func (q *bufferedScan) steps(p, comp int, coefs []int16) {
 	q.step[0] = step{dc: q.s.dc[p], ac: q.s.ac[p], comp: comp, advance: 64}
-	clear(coefs)
 	decodeBlocks(&q.cur, q.s.data, q.step[:], coefs, len(coefs)/64)
 }

@@ -43,6 +43,7 @@ type Decoder struct {
 
 	header   scanHeader
 	scan     scan
+	latched  [4][64]int16
 	byComp   [4]*[64]int16
 	one      sequential
 	all      buffered
@@ -99,7 +100,7 @@ func (d *Decoder) open(data []byte) (Source, error) {
 	d.one.short, d.all.short = false, false
 	d.fields.reset()
 	d.defined = [4]bool{}
-	d.dc, d.ac = [4]*table{}, [4]*table{}
+	d.dc, d.ac, d.scan.dc, d.scan.ac = [4]*table{}, [4]*table{}, [4]*table{}, [4]*table{}
 	d.source = nil
 	w := &d.w
 	if err := w.start(data); err != nil {
@@ -126,11 +127,13 @@ func (d *Decoder) open(data []byte) (Source, error) {
 
 // complete checks that every component had a scan.
 func (d *Decoder) complete() error {
-	if d.source != &d.all || d.o.Tolerant {
+	if d.source != &d.all {
 		return nil
 	}
 	for i := range d.frame.Count {
-		if !d.all.seen[i] {
+		if !d.all.seen[i] && d.o.Tolerant {
+			d.damaged = true
+		} else if !d.all.seen[i] {
 			return corrupt(d.w.from, "no scan has component %d", d.frame.Components[i].ID)
 		}
 	}
@@ -144,7 +147,11 @@ func (d *Decoder) whereItEnds(err error) error {
 	if d.source != q || format.Sentinel(err) != format.ErrTruncated {
 		return err
 	}
-	if e := q.skipTo(d.frame.Cols * d.frame.Rows); e != nil {
+	last := d.frame.Cols*d.frame.Rows - 1
+	if e := q.skipTo(last); e != nil {
+		return e
+	}
+	if e := q.run(1, nil); e != nil {
 		return e
 	}
 	return truncated(len(d.w.data), "all rows are there, but no end marker")
@@ -239,17 +246,7 @@ func (d *Decoder) defineCodes(s []byte, at int) error {
 		if class > 1 || number > 3 || n > 256 || len(s) < 17+n {
 			return corrupt(at, "Huffman table %02X of %d codes in %d bytes", s[0], n, len(s))
 		}
-		if class == 0 {
-			for _, size := range s[17 : 17+n] {
-				if size > 15 {
-					return corrupt(at, "Huffman table %02X has a DC difference of %d bits", s[0], size)
-				}
-			}
-		}
-		t := d.cache.get(s[1:17+n], &d.dc, &d.ac)
-		if t == nil {
-			return corrupt(at, "Huffman table %02X has more codes of a length than there are", s[0])
-		}
+		t := d.cache.get(s[1:17+n], &d.dc, &d.ac, &d.scan.dc, &d.scan.ac)
 		if class == 0 {
 			d.dc[number] = t
 		} else {
@@ -287,8 +284,10 @@ func (d *Decoder) defineQuant(s []byte, at int) error {
 func (d *Decoder) startScan(s, data []byte) error {
 	at := d.w.from
 	f := &d.frame
-	f.Orientation, f.Color, f.Adobe = d.fields.h.Orientation, d.fields.colorSpace(), d.fields.h.Adobe
-	f.RestartInterval = d.interval
+	if d.source == nil { // what comes later has no say
+		f.Orientation, f.Color, f.Adobe = d.fields.h.Orientation, d.fields.colorSpace(), d.fields.h.Adobe
+		f.RestartInterval = d.interval
+	}
 	sh := &d.header
 	var err error
 	if *sh, err = parseScan(&f.Header, s, at); err != nil {
@@ -307,12 +306,12 @@ func (d *Decoder) startScan(s, data []byte) error {
 	if d.o.Tolerant {
 		pad = padTolerant
 	}
-	sc.data, sc.segs, sc.end = unstuff(sc.data, sc.segs[:0], data, d.w.at, pad)
+	sc.data, sc.segs, sc.end = unstuff(sc.data, sc.segs[:0], data, d.w.at, pad, d.mostSegments())
 	d.w.at = sc.end
 	if !buffer {
 		for i := range f.Count {
-			n := f.Components[i].tq
-			d.byComp[i] = &d.quant[n]
+			d.latched[i] = d.quant[f.Components[i].tq] // as it is now
+			d.byComp[i] = &d.latched[i]
 		}
 		d.one.start(f, &d.byComp, sc)
 		d.source = &d.one
@@ -333,6 +332,17 @@ func (d *Decoder) startScan(s, data []byte) error {
 	return d.all.scan(sh, sc, len(data), &d.limits)
 }
 
+// mostSegments is how many segments a scan can be made of: one for each restart
+// interval, and some that are surplus. An interval that is longer than the scan
+// has none after the first.
+func (d *Decoder) mostSegments() int {
+	if d.interval == 0 {
+		return 1
+	}
+	const surplus = 64
+	return int(min(d.frame.blocks()/int64(d.interval), 1<<40)) + surplus
+}
+
 // tables finds the tables of a scan: by component of the frame for a source
 // that is not buffered, by place in the scan otherwise.
 func (d *Decoder) tables(sh *scanHeader, buffer bool) error {
@@ -346,14 +356,18 @@ func (d *Decoder) tables(sh *scanHeader, buffer bool) error {
 			at = p
 		}
 		if !progressive || sh.from == 0 && sh.high == 0 {
-			if d.scan.dc[at] = d.code(0, sh.dc[p]); d.scan.dc[at] == nil {
-				return corrupt(sh.at, "the scan uses DC table %d, which is not there", sh.dc[p])
+			t := d.code(0, sh.dc[p])
+			if err := t.usable(true, sh.dc[p], sh.at); err != nil {
+				return err
 			}
+			d.scan.dc[at] = t
 		}
 		if !progressive || sh.from > 0 {
-			if d.scan.ac[at] = d.code(1, sh.ac[p]); d.scan.ac[at] == nil {
-				return corrupt(sh.at, "the scan uses AC table %d, which is not there", sh.ac[p])
+			t := d.code(1, sh.ac[p])
+			if err := t.usable(false, sh.ac[p], sh.at); err != nil {
+				return err
 			}
+			d.scan.ac[at] = t
 		}
 	}
 	return nil

@@ -38,13 +38,33 @@ type table struct {
 	skip   skipTable // of an AC code, made when it is wanted
 	skips  bool      // whether it was
 	key    []byte    // counts and symbols, as in the file
+	over   bool      // there are more codes of a length than there is room for
+	large  bool      // not a DC code: a value is longer than 15 bits
+}
+
+// usable tells why a scan cannot use the table, if it cannot. A table that no
+// scan uses may be wrong.
+func (t *table) usable(dc bool, number, at int) error {
+	name := "AC"
+	if dc {
+		name = "DC"
+	}
+	switch {
+	case t == nil:
+		return corrupt(at, "the scan uses %s table %d, which is not there", name, number)
+	case t.over:
+		return corrupt(at, "%s table %d has more codes of a length than there are", name, number)
+	case dc && t.large:
+		return corrupt(at, "DC table %d has a difference of more than 15 bits", number)
+	}
+	return nil
 }
 
 // build takes counts by length (16) and symbols, as DHT has them (T.81, B.2.4.2
-// and annex C). It reports false where there are more codes than there is room.
-func (t *table) build(def []byte) bool {
+// and annex C).
+func (t *table) build(def []byte) {
 	t.key = append(t.key[:0], def...)
-	t.skips = false
+	t.skips, t.over, t.large = false, false, false
 	clear(t.look[:])
 	symbols := def[16:]
 	copy(t.symbol[:], symbols)
@@ -56,7 +76,8 @@ func (t *table) build(def []byte) bool {
 			at := code << (lookBits - length)
 			for i := range n {
 				if code+i >= 1<<length {
-					return false
+					t.over = true
+					return
 				}
 				e := makeEntry(length, symbols[k+i])
 				run := t.look[at : at+1<<(lookBits-length)]
@@ -69,13 +90,16 @@ func (t *table) build(def []byte) bool {
 		code += n
 		k += n
 		if code > 1<<length {
-			return false
+			t.over = true
+			return
 		}
 		t.limit[length] = uint32(code) << (16 - length)
 		code <<= 1
 	}
 	t.limit[17] = 1 << 16
-	return true
+	for _, s := range symbols {
+		t.large = t.large || s > 15
+	}
 }
 
 // long decodes a code longer than lookBits at the top of buf.
@@ -142,8 +166,8 @@ type tableCache struct {
 
 const mostTables = 16
 
-// get returns a table made of def, or nil if that is no code. Tables that are
-// in use are not made into others.
+// get returns a table made of def. Tables that are in use are not made into
+// others.
 func (c *tableCache) get(def []byte, used ...*[4]*table) *table {
 	for i, t := range c.tables {
 		if bytes.Equal(t.key, def) {
@@ -153,10 +177,7 @@ func (c *tableCache) get(def []byte, used ...*[4]*table) *table {
 		}
 	}
 	t := c.room(used)
-	if !t.build(def) {
-		t.key = t.key[:0]
-		return nil
-	}
+	t.build(def)
 	c.tables = append(c.tables, nil)
 	copy(c.tables[1:], c.tables)
 	c.tables[0] = t

@@ -14,6 +14,9 @@ func decodeBlocks(c *cursor, data []byte, steps []step, coefs []int16, n int) {
 		decodeBlocksGeneric(c, data, steps, coefs, n)
 		return
 	}
+	for i := range steps { // the assembly does not look
+		_ = coefs[steps[i].out+(n-1)*steps[i].advance:][:64]
+	}
 	decodeBlocksBMI2((*byte)(unsafe.Pointer(c)), &data[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps), &coefs[0], n, &natural[0])
 }
 

@@ -76,6 +76,9 @@ func (q *sequential) Row(y, x0, x1 int) (Strip, error) {
 	}
 	coefs := q.coefs[:n]
 	clear(coefs)
+	if err := q.skipTo(y*q.f.Cols + x0); err != nil {
+		return s, err
+	}
 	at, k := 0, 0
 	for i := range q.f.Count {
 		c := &q.f.Comps[i]
@@ -88,9 +91,6 @@ func (q *sequential) Row(y, x0, x1 int) (Strip, error) {
 		}
 		s.Coefs[i] = coefs[at : at+c.V*s.Stride[i]]
 		at += c.V * s.Stride[i]
-	}
-	if err := q.skipTo(y*q.f.Cols + x0); err != nil {
-		return s, err
 	}
 	return s, q.run(x1-x0, coefs)
 }
@@ -110,11 +110,6 @@ func (q *sequential) skipTo(to int) error {
 	}
 	if to == q.next {
 		return nil
-	}
-	for i := range q.steps {
-		if q.steps[i].skip == nil {
-			q.steps[i].skip = q.steps[i].ac.skipTable()
-		}
 	}
 	return q.run(to-q.next, nil)
 }
@@ -144,6 +139,11 @@ func (q *sequential) missing(seg int, want byte) error {
 
 // run decodes n MCUs into coefs, or passes over them if that is nil.
 func (q *sequential) run(n int, coefs []int16) error {
+	for i := range q.steps {
+		if s := &q.steps[i]; coefs == nil && s.skip == nil {
+			s.skip = s.ac.skipTable()
+		}
+	}
 	for n > 0 {
 		if q.left == 0 {
 			if err := q.restart(); err != nil {
@@ -219,8 +219,10 @@ func (q *sequential) tolerate(n int, coefs []int16) {
 	seg := &q.scan.segs[q.seg]
 	for range n {
 		if q.empty {
-			for i := range q.steps {
-				q.steps[i].out += q.steps[i].advance
+			if coefs != nil {
+				for i := range q.steps {
+					q.steps[i].out += q.steps[i].advance
+				}
 			}
 			continue
 		}

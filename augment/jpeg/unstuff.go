@@ -21,16 +21,16 @@ const (
 
 // unstuff copies the entropy-coded data that begins at data[at] to dst: the
 // zero byte after FF is left out, and each marker that may stand within a scan
-// ends a segment. It returns where the marker that ends the scan stands, or
-// len(data).
+// ends a segment. It returns where the marker stands that ends the scan, or of
+// the last of most segments; or len(data).
 //
 // RST markers may stand within a scan, and for libjpeg whatever is below SOF0.
-func unstuff(dst []byte, segs []segment, data []byte, at, pad int) ([]byte, []segment, int) {
-	if need := len(data) - at + padLast; cap(dst) < need {
+func unstuff(dst []byte, segs []segment, data []byte, at, pad, most int) ([]byte, []segment, int) {
+	if need := pad + len(data) - at + padLast; cap(dst) < need {
 		dst = make([]byte, 0, need+need/4)
 	}
-	dst = dst[:0]
-	seg := segment{source: at}
+	dst = append(dst[:0], zeros[:pad]...) // what segments without data have
+	seg := segment{from: pad, source: at}
 	var end int
 	for {
 		skip := bytes.IndexByte(data[at:], 0xff)
@@ -55,14 +55,18 @@ func unstuff(dst []byte, segs []segment, data []byte, at, pad int) ([]byte, []se
 			at = next + 1
 			continue
 		}
-		if m >= mSOF0 && !(mRST0 <= m && m <= mRST7) {
+		if m >= mSOF0 && !(mRST0 <= m && m <= mRST7) || len(segs)+1 >= most {
 			end = next - 1
 			seg.marker = m
 			break
 		}
 		seg.to, seg.marker = len(dst), m
+		if seg.from == seg.to {
+			seg.from, seg.to = 0, 0
+		} else {
+			dst = append(dst, zeros[:pad]...)
+		}
 		segs = append(segs, seg)
-		dst = append(dst, zeros[:pad]...)
 		at = next + 1
 		seg = segment{from: len(dst), source: at}
 	}

@@ -41,7 +41,8 @@ func TestEntropyWithinWalls(t *testing.T) {
 				}
 				def = append(def, symbol)
 			}
-			if tb := new(table); tb.build(def) {
+			tb := new(table)
+			if tb.build(def); !tb.over {
 				return tb
 			}
 		}
