@@ -41,6 +41,16 @@ func ParseHeader(data []byte) (Header, error) {
 	return Header{}, err
 }
 
+// Sniffed is how much of the start of a file StartsAsImage needs.
+const Sniffed = 64
+
+// StartsAsImage reports whether data begins as the file of an image does: a
+// JPEG, PNG, GIF or WebP, or one that is told apart but not decoded, such as a
+// TIFF, BMP, AVIF, HEIC or JPEG XL. Kinds whose first bytes may well stand at the
+// start of a text or a number (PNM, ICO, JPEG XL without boxes) are not among
+// them. It needs no more than the first Sniffed bytes.
+func StartsAsImage(data []byte) bool { return still.StartsAsImage(data[:min(len(data), Sniffed)]) }
+
 func isJPEG(data []byte) bool { return bytes.HasPrefix(data, []byte{0xff, 0xd8}) }
 
 // isLateJPEG reports whether a JPEG follows a little garbage, in data that was

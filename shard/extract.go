@@ -41,7 +41,7 @@ type Extraction struct {
 // With PNGImages a field whose name promises an image (see StatsOptions), or
 // whose content begins as one, becomes a PNG under its name with the suffix png.
 // One that cannot be decoded is an error, or, under Skip and Resync, a loss, and
-// its sample is left out.
+// its sample is left out. Jobs is how many samples are made PNGs of at a time.
 func Extract(ctx context.Context, names []string, folder string, o *ExtractOptions) (*Extraction, error) {
 	var d ExtractOptions
 	if o != nil {
@@ -53,25 +53,23 @@ func Extract(ctx context.Context, names []string, folder string, o *ExtractOptio
 		return nil, err
 	}
 	x := &extraction{o: d, folder: folder}
-	x.convert = conversion{ctx: ctx, match: match, losses: lossList{told: d.Read.OnLoss, to: &x.convert.result.Reading}}
+	x.result.Reading.add(nil, nil)
+	x.losses = lossList{told: d.Read.OnLoss, to: &x.result.Reading}
+	x.convert = conversion{ctx: ctx, match: match}
 	x.convert.o.Options = d.Options
 	x.convert.mapper.Mapping = d.Mapping
-	if d.Images == PNGImages {
-		x.png = newPNGWriter(d.Read.Limits, func(w map[format.Warning]int64) { x.convert.result.Reading.add(nil, w) })
-	}
 	if err := x.stage(); err != nil {
 		return nil, err
 	}
 	defer x.clean()
-	for _, name := range names {
-		err := x.convert.shard(d.Store, name, x.convert.losses.add, x.sample)
-		if err == errEnough {
-			break
-		} else if err != nil {
-			return nil, err
-		}
+	if d.Images == PNGImages {
+		err = x.pictures(ctx, names)
+	} else {
+		err = x.stored(names)
 	}
-	x.result.Reading = x.convert.result.Reading
+	if err != nil && err != errEnough {
+		return nil, err
+	}
 	return &x.result, x.publish(ctx)
 }
 
@@ -79,12 +77,40 @@ type extraction struct {
 	o       ExtractOptions
 	folder  string
 	convert conversion // reads the inputs, gives keys and maps fields
-	png     *pngWriter // nil where images are written as stored
-	made    bool       // whether the folder was not there before
-	stageAt string     // the folder beside or in the folder where files wait
-	root    *os.Root   // of stageAt
-	files   []string   // written, with slashes, in order
+	losses  lossList
+	made    bool     // whether the folder was not there before
+	stageAt string   // the folder beside or in the folder where files wait
+	root    *os.Root // of stageAt
+	files   []string // written, with slashes, in order
 	result  Extraction
+}
+
+// stored extracts fields as they are.
+func (x *extraction) stored(names []string) error {
+	for _, name := range names {
+		read, err := x.shard(name, x.losses.add, x.write)
+		x.result.Reading.add(read.Skipped, read.Warnings)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shard passes the samples of one input, with the keys and fields of a tar, to
+// each, and its losses to lost. It returns what else the shard counted.
+func (x *extraction) shard(name string, lost func(format.Loss), each func(*format.Sample) error) (Reading, error) {
+	x.convert.result.Reading = Reading{}
+	err := x.convert.shard(x.o.Store, name, lost, func(in *input, _ *reader.Shard, s *format.Sample) error {
+		x.convert.keyed(s)
+		_, mapped := x.convert.route(in, s, reader.Tar)
+		s, err := mapped(s)
+		if err != nil {
+			return err
+		}
+		return each(s)
+	})
+	return x.convert.result.Reading, err
 }
 
 // stage makes the folder in which files wait: in the folder itself, so that
@@ -116,18 +142,8 @@ func (x *extraction) clean() {
 	}
 }
 
-func (x *extraction) sample(in *input, _ *reader.Shard, s *format.Sample) error {
-	x.convert.keyed(s)
-	_, mapped := x.convert.route(in, s, reader.Tar)
-	s, err := mapped(s)
-	if err != nil {
-		return err
-	}
-	if x.png != nil {
-		if ok, err := x.decode(s); !ok || err != nil {
-			return err
-		}
-	}
+// write makes files of the fields of a sample.
+func (x *extraction) write(s *format.Sample) error {
 	for _, f := range s.Fields {
 		if err := x.file(string(s.Key)+"."+f.Name, f.Data); err != nil {
 			at := s.Location()
@@ -139,29 +155,6 @@ func (x *extraction) sample(in *input, _ *reader.Shard, s *format.Sample) error 
 		return errEnough
 	}
 	return nil
-}
-
-// decode makes PNGs of the images of a sample. It reports false where the sample
-// is to be left out.
-func (x *extraction) decode(s *format.Sample) (ok bool, err error) {
-	bytes := s.Bytes()
-	if err := x.png.sample(s.Fields); err != nil {
-		err = format.ReadError(err, s.Location())
-		if x.o.Read.OnError == format.Stop {
-			return false, err
-		}
-		x.convert.result.Reading.add(map[string]int64{format.Class(err): 1}, nil)
-		x.convert.losses.add(format.Loss{Offset: s.Offset, Bytes: bytes, Records: 1, Err: err})
-		return false, nil
-	}
-	for i := range s.Fields {
-		if other := s.Field(s.Fields[i].Name); other != &s.Fields[i] {
-			at := s.Location()
-			at.Field = other.Name
-			return false, format.Errorf(format.ErrDuplicate, at, "two fields of the sample would be this one with images as png; choose fields, or rename one")
-		}
-	}
-	return true, nil
 }
 
 func (x *extraction) file(name string, data []byte) error {

@@ -82,7 +82,11 @@ func (in *Inspection) run(ctx context.Context, o *InspectOptions) {
 	in.Format, in.Compression, in.Size = s.Format(), s.Compression(), s.Size()
 	limits := o.Read.Limits.OrDefault()
 	fields := fieldTable{most: limits.Fields, at: make(map[string]int)}
-	headers := newHeaderReader(ctx, &o.Options, s)
+	headers, err := newHeaderReader(ctx, &o.Options, s)
+	if err != nil {
+		faults.add(err)
+		return
+	}
 	defer headers.close()
 	for o.Limit == 0 || in.Samples < o.Limit {
 		sample, err := s.Next()
@@ -98,7 +102,10 @@ func (in *Inspection) run(ctx context.Context, o *InspectOptions) {
 		if len(sample.Key) > 0 && len(in.Keys) < o.Keys {
 			in.Keys = append(in.Keys, string(sample.Key))
 		}
-		fields.add(sample, headers)
+		if err := fields.add(sample, headers); err != nil {
+			faults.add(format.ReadError(err, sample.Location()))
+			break
+		}
 	}
 	in.Type, in.Fields, in.Skipped = s.Type(), fields.stats, s.Skipped()
 	if in.Whole {
@@ -115,7 +122,8 @@ type fieldTable struct {
 	stats []FieldStats
 }
 
-func (t *fieldTable) add(s *format.Sample, headers *headerReader) {
+// add counts a sample. An error is of reading the shard.
+func (t *fieldTable) add(s *format.Sample, headers *headerReader) error {
 	for i := range s.Fields {
 		f := &s.Fields[i]
 		n := f.Size()
@@ -127,7 +135,11 @@ func (t *fieldTable) add(s *format.Sample, headers *headerReader) {
 			k = len(t.stats)
 			t.at[f.Name] = k
 			t.stats = append(t.stats, FieldStats{Name: f.Name, Kind: f.Kind, MinBytes: n})
-			if headers.holdsImages(f) {
+			images, err := headers.holdsImages(f)
+			if err != nil {
+				return err
+			}
+			if images {
 				t.stats[k].Images = new(ImageCounts)
 			}
 		}
@@ -137,7 +149,10 @@ func (t *fieldTable) add(s *format.Sample, headers *headerReader) {
 		st.MinBytes, st.MaxBytes = min(st.MinBytes, n), max(st.MaxBytes, n)
 		st.Mixed = st.Mixed || st.Kind != f.Kind
 		if st.Images != nil {
-			headers.count(st.Images, f)
+			if err := headers.count(st.Images, f); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }

@@ -28,16 +28,17 @@ const (
 	mostHeader  = 16 << 20
 )
 
-func newHeaderReader(ctx context.Context, o *Options, s *reader.Shard) *headerReader {
+func newHeaderReader(ctx context.Context, o *Options, s *reader.Shard) (*headerReader, error) {
 	h := &headerReader{images: imageReader{open: augment.Standard, limits: o.Read.Limits}}
 	if s.Format() != reader.Tar || s.Compression() != compress.None || s.Size() < 0 {
-		return h
+		return h, nil
 	}
-	// An error shows with the shard itself.
-	if object, err := o.Store.Open(ctx, s.Name()); err == nil {
-		h.object, h.at = object, store.ReaderAt(ctx, object)
+	object, err := o.Store.Open(ctx, s.Name())
+	if err != nil {
+		return nil, err
 	}
-	return h
+	h.object, h.at = object, store.ReaderAt(ctx, object)
+	return h, nil
 }
 
 func (h *headerReader) close() {
@@ -47,8 +48,8 @@ func (h *headerReader) close() {
 }
 
 // holdsImages reports whether a field holds images and their headers can be
-// read.
-func (h *headerReader) holdsImages(f *format.Field) bool {
+// read. An error is of reading the shard.
+func (h *headerReader) holdsImages(f *format.Field) (bool, error) {
 	named := namedImage(f.Name)
 	if f.Data != nil {
 		found := named && (f.Kind == format.Bytes || f.Kind == format.BytesList || f.Kind == format.FeatureList)
@@ -56,41 +57,42 @@ func (h *headerReader) holdsImages(f *format.Field) bool {
 			found = true
 			return false
 		})
-		return found
+		return found, nil
 	}
 	if h.at == nil || f.Offset == format.Unknown {
-		return false
+		return false, nil
 	}
 	if named {
-		return true
+		return true, nil
 	}
-	start, err := h.start(f, sniffed)
-	return err == nil && startsAsImage(start, f.Size())
+	start, err := h.start(f, augment.Sniffed)
+	return err == nil && augment.StartsAsImage(start), err
 }
 
-// count adds the headers of a field's images.
-func (h *headerReader) count(c *ImageCounts, f *format.Field) {
+// count adds the headers of a field's images. An error is of reading the shard,
+// not of an image.
+func (h *headerReader) count(c *ImageCounts, f *format.Field) error {
 	if f.Data != nil {
 		eachImage(f, true, func(data []byte) bool {
 			c.add(h.images.header(data))
 			return true
 		})
-		return
+		return nil
 	}
 	if f.Offset == format.Unknown {
-		return
+		return nil
 	}
 	for n := int64(firstHeader); ; n *= 8 {
 		data, err := h.start(f, n)
-		var header augment.Header
-		if err == nil {
-			header, err = h.images.header(data)
+		if err != nil {
+			return err
 		}
+		header, err := h.images.header(data)
 		if errors.Is(err, format.ErrTruncated) && int64(len(data)) < f.Size() && n < mostHeader {
 			continue // what was read is cut, not the image
 		}
 		c.add(header, err)
-		return
+		return nil
 	}
 }
 
@@ -101,8 +103,16 @@ func (h *headerReader) start(f *format.Field, n int64) ([]byte, error) {
 		h.buf = make([]byte, n)
 	}
 	data := h.buf[:n]
-	if _, err := h.at.ReadAt(data, f.Offset); err != nil {
-		return nil, format.ReadError(err, format.Nowhere)
+	if n == 0 {
+		return data, nil
 	}
-	return data, nil
+	at := format.Location{Offset: f.Offset, Record: format.Unknown, Field: f.Name}
+	switch _, err := h.at.ReadAt(data, f.Offset); err {
+	case nil:
+		return data, nil
+	case io.EOF:
+		return nil, format.Errorf(format.ErrTruncated, at, "the shard ends within the field")
+	default:
+		return nil, format.ReadError(err, at)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,6 +26,8 @@ import (
 	"shardtool/format/tfexample"
 	"shardtool/format/tfrecord"
 	"shardtool/reader"
+	"shardtool/reader/store"
+	"shardtool/reader/store/faultstore"
 	"shardtool/shard"
 )
 
@@ -171,7 +174,7 @@ func TestNormalOfPhotographs(t *testing.T) {
 func TestWhichFieldsAreImages(t *testing.T) {
 	px := pngOf(t, "102030")
 	in := tarOf(t, "in.tar", member{"0.jpg", px}, member{"0.seg.PNG", px}, member{"0.webp", []byte("no image")}, member{"0.picture", px},
-		member{"0.txt", []byte("BMW and GIF8 are words")}, member{"0.bmp", append([]byte("BM\x10\x00\x00\x00\x00\x00\x00\x00"), "123456"...)},
+		member{"0.txt", []byte("BMW and GIF8 are words")}, member{"0.bmp", append([]byte("BM\x1d\x00\x00\x00\x00\x00\x00\x00\x1a\x00\x00\x00\x0c\x00\x00\x00"), make([]byte, 11)...)},
 		member{"0.tiff", []byte("II*\x00rest")}, member{"0.avif", []byte("\x00\x00\x00\x1cftypavif....")}, member{"0.mp4", []byte("\x00\x00\x00\x1cftypisom....")},
 		member{"0.cls", []byte("7")}, member{"0.empty", nil}, member{"0.gif", nil})
 	fields := func(name string, o *shard.StatsOptions) string {
@@ -406,6 +409,90 @@ func TestInspectReadsHeadersOfImages(t *testing.T) {
 	}
 }
 
+// TestImagesOfOneShardAreDecodedTogether waits in each decoding for another one:
+// without, nothing in the bubble could go on, and that is an error.
+func TestImagesOfOneShardAreDecodedTogether(t *testing.T) {
+	px := pngOf(t, "102030")
+	in := tarOf(t, "in.tar", member{"0.png", px}, member{"1.png", px}, member{"2.png", px}, member{"3.png", px})
+	synctest.Test(t, func(t *testing.T) {
+		meet := make(chan struct{})
+		o := &shard.StatsOptions{Options: shard.Options{Jobs: 2}, Decoder: func(limits *format.Limits) augment.Decoder {
+			return meeting{augment.Standard(limits), meet}
+		}}
+		if sum, err := shard.Stats(t.Context(), []string{in}, o, nil); err != nil || sum.Images != 4 || len(sum.Unreadable) > 0 {
+			t.Errorf("%+v, %v", sum, err)
+		}
+	})
+}
+
+// meeting decodes two images at a time, never one.
+type meeting struct {
+	augment.Decoder
+	meet chan struct{}
+}
+
+func (m meeting) Decode(px *augment.Pixels, data []byte, r image.Rectangle) error {
+	select {
+	case m.meet <- struct{}{}:
+	case <-m.meet:
+	}
+	return m.Decoder.Decode(px, data, r)
+}
+
+// TestInspectFailsWhereReadingDoes lets the shard fail at each opening of it and
+// after more and more bytes: that is a fault of the shard, never one of an image.
+func TestInspectFailsWhereReadingDoes(t *testing.T) {
+	px := pngOf(t, "102030")
+	in := tarOf(t, "in.tar", member{"0.jpg", px}, member{"0.odd", px}, member{"1.jpg", px}, member{"1.odd", px})
+	fault := format.Errorf(format.ErrIO, format.Nowhere, "broken")
+	for op, step := range map[faultstore.Op]int64{faultstore.Open: 1, faultstore.Read: 37} {
+		for after := int64(0); ; after += step {
+			var got *shard.Inspection
+			o := &shard.InspectOptions{Options: shard.Options{Store: faultstore.New(new(store.Local), faultstore.Fault{Op: op, After: after, Err: fault})}}
+			if err := shard.Inspect(t.Context(), []string{in}, o, func(i *shard.Inspection) error { got = i; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Errors) == 0 {
+				if after < 2*step || len(got.Fields) != 2 || got.Fields[1].Images.Images != 2 {
+					t.Errorf("no fault after %d, and %+v", after, got)
+				}
+				break
+			}
+			if e := format.AsError(got.Errors[0]); len(got.Errors) != 1 || !errors.Is(e, format.ErrIO) || e.Shard != in {
+				t.Errorf("fault %d after %d: %v", op, after, got.Errors)
+			}
+			for _, f := range got.Fields {
+				if f.Images != nil && len(f.Images.Unreadable) > 0 {
+					t.Errorf("fault %d after %d: unreadable images in %s: %v", op, after, f.Name, f.Images.Unreadable)
+				}
+			}
+		}
+	}
+}
+
+// TestInspectOfACutShard tells of the cut once.
+func TestInspectOfACutShard(t *testing.T) {
+	px := pngOf(t, "102030")
+	whole, err := os.ReadFile(tarOf(t, "in.tar", member{"0.jpg", px}, member{"1.jpg", px}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A member is a header of 512 bytes and its payload; the second one begins at 1024.
+	cut := filepath.Join(t.TempDir(), "cut.tar")
+	if err := os.WriteFile(cut, whole[:1024+512+20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = shard.Inspect(t.Context(), []string{cut}, nil, func(i *shard.Inspection) error {
+		if i.ErrorsTotal != 1 || !errors.Is(i.Errors[0], format.ErrTruncated) || len(i.Fields[0].Images.Unreadable) > 0 {
+			t.Errorf("%v, %+v", i.Errors, i.Fields)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestExtractImagesAsPNG extracts pictures and reads them with image/png.
 func TestExtractImagesAsPNG(t *testing.T) {
 	var gray bytes.Buffer
@@ -479,5 +566,49 @@ func TestExtractOfUnreadableImages(t *testing.T) {
 	two := tarOf(t, "two.tar", member{"0.png", px}, member{"0.jpg", px})
 	if _, left, err := extract(two, format.Skip); !errors.Is(err, format.ErrDuplicate) || len(left) > 0 {
 		t.Errorf("two images under one name: %v, and left %v", err, left)
+	}
+}
+
+// TestExtractOfImagesDoesNotDependOnJobs extracts samples of which every fifth
+// cannot be decoded, all of them and the first few.
+func TestExtractOfImagesDoesNotDependOnJobs(t *testing.T) {
+	var members []member
+	for i := range 60 {
+		px := pngOf(t, fmt.Sprintf("%06x %06x", 1000*i, i))
+		if i%5 == 3 {
+			px = px[:30]
+		}
+		members = append(members, member{fmt.Sprintf("%02d.png", i), px}, member{fmt.Sprintf("%02d.cls", i), []byte{byte(i)}})
+	}
+	one, two := tarOf(t, "one.tar", members[:70]...), tarOf(t, "two.tar", members[70:]...)
+	for _, limit := range []int64{0, 4, 30} {
+		var want *shard.Extraction
+		var left []string
+		for _, jobs := range []int{1, 2, 7} {
+			dir := t.TempDir()
+			var told int64
+			x, err := shard.Extract(t.Context(), []string{one, two}, dir, &shard.ExtractOptions{
+				Images: shard.PNGImages, Limit: limit,
+				Options: shard.Options{Jobs: jobs, Read: reader.Options{OnError: format.Skip, OnLoss: func(format.Loss) { told++ }}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told != x.Lost || limit == 0 && (x.Samples != 48 || x.Lost != 12) || limit == 4 && (x.Samples != 4 || x.Lost != 1) {
+				t.Errorf("limit %d, %d jobs: %d samples, %d lost, %d told", limit, jobs, x.Samples, x.Lost, told)
+			}
+			for i := range x.Losses {
+				x.Losses[i].Err = nil // compared by the rest of it
+			}
+			if want == nil {
+				want, left = x, files(t, dir)
+			}
+			if diff := cmp.Diff(want, x); diff != "" || !slices.Equal(left, files(t, dir)) {
+				t.Errorf("limit %d, %d jobs: %s", limit, jobs, diff)
+			}
+		}
+	}
+	if _, err := shard.Extract(t.Context(), []string{one, two}, t.TempDir(), &shard.ExtractOptions{Images: shard.PNGImages, Options: shard.Options{Jobs: 3}}); format.AsError(err).Record != 3 {
+		t.Errorf("stops at %v, want the first fault", err)
 	}
 }

@@ -1,14 +1,20 @@
 // Command images measures decoding and augmenting beside libjpeg-turbo, in
 // turns, and prints ratios:
 //
-//	go run ./benchmarks/images -ref REF [-rounds 7] [-cores 1] [FOLDER]
+//	go run . [-ref REF] [-rounds 7] [-cores 1] [FOLDER]
 //
-// REF is the program that benchmarks/peers/libjpeg builds; without it the
-// standard library is the only opponent. FOLDER has JPEGs; without it, those
-// embedded in the project are used. Let nothing else run meanwhile.
+// REF is the program that benchmarks/peers/libjpeg builds; without it the rows
+// of which libjpeg is the opponent are left out. FOLDER has JPEGs; without it,
+// those embedded in the project are used. Let nothing else run meanwhile.
 //
-// Every row does the same to the same pictures: the crops are drawn once, by
-// RandomResizedCrop's rule, and given to both sides.
+// Both sides of a row get the same pictures and the same crops, which are drawn
+// once, by RandomResizedCrop's rule. What they do to them is the same but in
+// two rows:
+//
+//	JPEG to augmented f32   libjpeg only decodes the crop to RGB: the ratio is
+//	                        how much of that time all the rest takes besides
+//	resize of the crop      ours goes on where imaging ends: it converts the
+//	                        color, flips, normalizes and writes float32
 package main
 
 import (
@@ -61,11 +67,15 @@ type picture struct {
 
 func run(ref, folder string, rounds, cores, passes int) error {
 	runtime.GOMAXPROCS(cores)
-	pictures, dir, err := load(folder)
+	dir, err := os.MkdirTemp("", "images")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	pictures, err := load(folder, dir)
+	if err != nil {
+		return err
+	}
 	var servers []*server
 	for range cores {
 		if ref == "" {
@@ -86,6 +96,7 @@ func run(ref, folder string, rounds, cores, passes int) error {
 	n := float64(len(pictures))
 	fmt.Printf("%d pictures of %.0f pixels, crops of %.0f in the mean; %d core(s), %d rounds\n", len(pictures), pixels/n, area/n, cores, rounds)
 	m := &measurement{pictures: pictures, servers: servers, cores: cores, passes: passes}
+	contests := slices.DeleteFunc(slices.Clone(contests), func(c contest) bool { return c.std == nil && ref == "" })
 	for range rounds {
 		for i := range contests {
 			if err := m.round(&contests[i]); err != nil {
@@ -93,36 +104,32 @@ func run(ref, folder string, rounds, cores, passes int) error {
 			}
 		}
 	}
-	fmt.Printf("%-34s %10s %10s   %s\n", "", "us/picture", "opponent", "ratio: median (least to most)")
+	fmt.Printf("%-36s %10s %10s   %s\n", "", "us/picture", "opponent", "ratio: median (least to most)")
 	for i := range contests {
 		contests[i].print()
 	}
 	return nil
 }
 
-// load reads the photographs and draws their crops. The files are in a folder
-// of their own afterwards, which the caller removes, for libjpeg to read.
-func load(folder string) ([]picture, string, error) {
-	dir, err := os.MkdirTemp("", "images")
-	if err != nil {
-		return nil, "", err
-	}
+// load reads the photographs and draws their crops. It puts the files into dir,
+// for libjpeg to read.
+func load(folder, dir string) ([]picture, error) {
 	files := map[string][]byte{}
 	if folder != "" {
 		names, err := filepath.Glob(filepath.Join(folder, "*.jpg"))
 		if err != nil {
-			return nil, dir, err
+			return nil, err
 		}
 		for _, name := range names {
 			if files[filepath.Base(name)], err = os.ReadFile(name); err != nil {
-				return nil, dir, err
+				return nil, err
 			}
 		}
 	} else if err := embedded(files); err != nil {
-		return nil, dir, err
+		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, dir, errors.New("no photographs")
+		return nil, errors.New("no photographs")
 	}
 	tr := augment.ImageNetTrain(size)
 	var pictures []picture
@@ -135,16 +142,16 @@ func load(folder string) ([]picture, string, error) {
 		p := &pictures[i]
 		h, err := augment.ParseHeader(p.data)
 		if err != nil {
-			return nil, dir, fmt.Errorf("%s: %w", p.name, err)
+			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 		p.size, p.draw = image.Pt(h.Width, h.Height), augment.Draws(i)*0x9e3779b97f4a7c15
 		plan := tr.Plan(h, p.draw)
 		p.crop = plan.Crop
 		if err := os.WriteFile(p.name, p.data, 0o644); err != nil {
-			return nil, dir, err
+			return nil, err
 		}
 	}
-	return pictures, dir, nil
+	return pictures, nil
 }
 
 func embedded(files map[string][]byte) error {
@@ -189,7 +196,7 @@ var contests = []contest{
 	{name: "whole picture to RGB", ours: whole, op: "full"},
 	{name: "crop to RGB", ours: crop, op: "crop"},
 	{name: "JPEG to augmented f32, crop decode", ours: chain, op: "crop"},
-	{name: "whole picture, image/jpeg", ours: planes, std: standard},
+	{name: "whole picture to planes, image/jpeg", ours: planes, std: standard},
 	{name: "resize of the crop, imaging", ours: apply, std: resize},
 }
 
@@ -310,10 +317,9 @@ func (m *measurement) round(c *contest) error {
 		return err
 	}
 	var theirs float64
-	switch {
-	case c.std != nil:
+	if c.std != nil {
 		theirs, err = m.seconds(c.name+", opponent", c.std)
-	case len(m.servers) > 0:
+	} else {
 		theirs, err = m.ask(c.op)
 	}
 	if err != nil {
@@ -380,14 +386,11 @@ func (m *measurement) ask(op string) (float64, error) {
 }
 
 func (c *contest) print() {
-	if len(c.ratios) == 0 {
-		return
-	}
 	median := func(v []float64) float64 {
 		s := slices.Sorted(slices.Values(v))
 		return s[len(s)/2]
 	}
-	fmt.Printf("%-34s %10.0f %10.0f   %.2f (%.2f to %.2f)\n", c.name, median(c.mine), median(c.theirs),
+	fmt.Printf("%-36s %10.0f %10.0f   %.2f (%.2f to %.2f)\n", c.name, median(c.mine), median(c.theirs),
 		median(c.ratios), slices.Min(c.ratios), slices.Max(c.ratios))
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh [ROUNDS] [ARGUMENT...]: shardtool beside its peers and libjpeg-turbo, in turns, ROUNDS times (5); prints one table. ARGUMENTs
-# go to compare.py. Let nothing else run meanwhile: five rounds take about half an hour.
+# go to compare.py. Let nothing else run meanwhile: five rounds take about half an hour. SHARDTOOL_PHOTOS is a folder with the *.jpg to take
+# instead of those of fixtures/photos.
 # What it installs and makes is kept in ${XDG_CACHE_HOME:-~/.cache}/shardtool-peers-bench, about 9 GB: torch comes with CUDA.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -47,8 +48,9 @@ make -s -C "$here/libjpeg" OUT="$work"
 # The photographs as files, and packed into four shards of each format.
 rm -rf "$work/photos" "$work/shards"
 mkdir "$work/shards"
-if [ -d "$root/../shared/corpus/photos" ]; then
-	cp -r "$root/../shared/corpus/photos" "$work/photos"
+if [ -n "${SHARDTOOL_PHOTOS:-}" ]; then
+	mkdir "$work/photos"
+	cp "$SHARDTOOL_PHOTOS"/*.jpg "$work/photos"
 else
 	"$work/shardtool" extract --quiet --preset imagenet --field 'jpg;image/encoded' "$root"/fixtures/photos/*.tar "$root"/fixtures/photos/*.tfrecord "$work/photos"
 	find "$work/photos" -name '*.%nokey' -delete # marks of samples that had no key

@@ -35,6 +35,7 @@ With --echo E each sample is emitted E times and decoded each time; with
 			&cli.Uint64Flag{Name: "seed", Usage: "of crops and flips"},
 			&cli.Float64Flag{Name: "echo", Usage: "emit everything `E` times", Value: 1},
 			choice("unit", "what is emitted again", "sample", "batch"),
+			&cli.DurationFlag{Name: "warmup", Usage: "before the measurement", Value: time.Second},
 			&cli.DurationFlag{Name: "duration", Usage: "of the measurement, after the warm-up", Value: 5 * time.Second},
 			choice("format", "what the shards are", "auto", "tar", "tfrecord"),
 		}},
@@ -49,6 +50,7 @@ func runBench(c *call) error {
 		Seed:     c.Uint64("seed"),
 		Echo:     echo.Options{Unit: word(c.String("unit"), echo.Sample, echo.Batch), Factor: c.Float64("echo")},
 		Duration: c.Duration("duration"),
+		Warmup:   c.Duration("warmup"),
 		Version:  version(),
 		Read:     &reader.Options{Format: word(c.String("format"), reader.AutoFormat, reader.Tar, reader.TFRecord)},
 	}
@@ -59,6 +61,8 @@ func runBench(c *call) error {
 		return usageError("--workers %d: at least 1", o.Workers)
 	case o.Echo.Factor == 0:
 		return usageError("--echo 0: it counts every emission, so 1 is the least")
+	case o.Warmup <= 0:
+		return usageError("--warmup %v: more than nothing", o.Warmup)
 	case o.Duration <= 0:
 		return usageError("--duration %v: more than nothing", o.Duration)
 	}

@@ -96,7 +96,7 @@ func indexFlag() cli.Flag {
 }
 
 func jobsFlag() cli.Flag {
-	return &cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "work on `N` shards at a time", DefaultText: "one for each core"}
+	return &cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "work on `N` shards, or images, at a time", DefaultText: "one for each core"}
 }
 
 func readInputFlags(c *cli.Context) (inputFlags, error) {
