@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,60 @@ func TestDraws(t *testing.T) {
 		if got := sums[what] / n; math.Abs(got-m[0]) > 4*m[1]/root {
 			t.Errorf("mean %s is %v, want %v within %v", what, got, m[0], 4*m[1]/root)
 		}
+	}
+}
+
+// Never is zero where zero is the default.
+func TestNever(t *testing.T) {
+	tr := compile(t, augment.CenterCrop{Size: 8},
+		augment.RandomHorizontalFlip{P: augment.Never}, augment.RandomVerticalFlip{P: augment.Never}, augment.RandomGrayscale{P: augment.Never},
+		augment.RandAugment{Magnitude: augment.Never}, augment.RandomErasing{P: augment.Never})
+	none := compile(t, augment.CenterCrop{Size: 8}, augment.RandAugment{NumOps: augment.Never})
+	for d := range augment.Draws(2000) {
+		p := tr.Plan(augment.Header{Width: 20, Height: 20}, d)
+		for _, op := range p.Ops()[1:] {
+			switch {
+			case op.Op != "RandAugment" && op.Active:
+				t.Fatalf("%v is done", op)
+			case op.Op != "RandAugment" || op.Choice.String() == "Posterize" && op.Factor[0] == 8 || op.Choice.String() == "Solarize" && op.Factor[0] == 1:
+			case op.Factor[0] != 0:
+				t.Fatalf("%v has a strength", op)
+			}
+		}
+		if p := none.Plan(augment.Header{Width: 20, Height: 20}, d); len(p.Ops()) != 1 {
+			t.Fatalf("operations %v", p.Ops())
+		}
+		mixed, err := augment.MixUp{Alpha: augment.Never}.Draw(d)
+		cut, err2 := augment.CutMix{Alpha: augment.Never}.Draw(d, 9, 7)
+		if err := errors.Join(err, err2); err != nil || mixed.Lambda != 1 || cut.Lambda != 1 || !cut.Box.Empty() {
+			t.Fatal(mixed, cut, err)
+		}
+	}
+}
+
+// A size that is within the bounds of results is one of the presets'; 7500 for
+// the result is 8571 for the shorter side.
+func TestPresetSizes(t *testing.T) {
+	for _, preset := range []func(int) *augment.Transform{augment.ImageNetTrain, augment.ImageNetEval} {
+		for size, panics := range map[int]bool{-1: true, 0: true, 1: false, 7500: false, 8192: false, 8193: true, 1 << 40: true} {
+			func() {
+				defer func() {
+					if got := recover() != nil; got != panics {
+						t.Errorf("size %d: panic %v", size, got)
+					}
+				}()
+				if tr := preset(size); !slices.Equal(tr.Shape(), tensor.Shape{3, size, size}) {
+					t.Errorf("size %d: %v", size, tr.Shape())
+				}
+			}()
+		}
+	}
+	p := augment.ImageNetEval(7500).Plan(augment.Header{Width: 1200, Height: 800}, 0)
+	// (12856-7500)/2 = 2678 of 12856 columns and (8571-7500)/2 = 535.5 of 8571
+	// rows are left at each side; 10.71 of them are a pixel of the picture. The
+	// filter reaches a little further.
+	if want := image.Rect(250, 50, 950, 750); !want.In(p.Crop) || !p.Crop.In(want.Inset(-4)) {
+		t.Errorf("crop %v, want about %v", p.Crop, want)
 	}
 }
 
@@ -334,6 +389,10 @@ func TestPathsAgree(t *testing.T) {
 		"plain":    {augment.Resize{Height: 20, Width: 25, NoAntialias: true}},
 		"plain up": {augment.Resize{Height: 80, Width: 90, NoAntialias: true, Interpolation: augment.Bicubic}},
 		"cut":      {augment.RandomCrop{Size: 30}},
+		"one gray": {augment.RandomResizedCrop{Size: 24}, augment.Grayscale{}},
+		"gray":     {augment.Grayscale{Channels: 3}, augment.RandomResizedCrop{Size: 24}, augment.RandomHorizontalFlip{}},
+		"turned":   {augment.Grayscale{Channels: 3}, augment.RandomResizedCrop{Size: 24}, augment.RandomRotation{Between: [2]float64{90, 90}}},
+		"cut gray": {augment.RandomCrop{Size: 30}, augment.RandomGrayscale{P: 0.7}},
 	}
 	for name, ops := range lists {
 		for kind, img := range map[string]image.Image{
@@ -472,22 +531,38 @@ func TestApplyRefuses(t *testing.T) {
 		dst  tensor.Dense
 		plan func() augment.Plan
 	}{
-		"no plan":         {slot(4), func() augment.Plan { return augment.Plan{} }},
-		"empty crop":      {slot(4), func() augment.Plan { p := good; p.Crop = image.Rectangle{}; return p }},
-		"crop outside":    {slot(4), func() augment.Plan { p := good; p.Crop = image.Rect(0, 0, 10, 7); return p }},
-		"crop before":     {slot(4), func() augment.Plan { p := good; p.Crop = image.Rect(-1, 0, 5, 5); return p }},
-		"another size":    {slot(4), func() augment.Plan { return tr.Plan(augment.Header{Width: 9, Height: 8}, 0) }},
-		"another list":    {slot(4), func() augment.Plan { return augment.ImageNetEval(4).WithoutRandom().Plan(h, 0) }},
+		"no plan":      {slot(4), func() augment.Plan { return augment.Plan{} }},
+		"empty crop":   {slot(4), func() augment.Plan { p := good; p.Crop = image.Rectangle{}; return p }},
+		"crop outside": {slot(4), func() augment.Plan { p := good; p.Crop = image.Rect(0, 0, 10, 7); return p }},
+		"crop before":  {slot(4), func() augment.Plan { p := good; p.Crop = image.Rect(-1, 0, 5, 5); return p }},
+		"another size": {slot(4), func() augment.Plan { return tr.Plan(augment.Header{Width: 9, Height: 8}, 0) }},
+		"another list": {slot(4), func() augment.Plan { return augment.ImageNetEval(4).WithoutRandom().Plan(h, 0) }},
+		"as many steps": {slot(4), func() augment.Plan {
+			return compile(t, augment.CenterCrop{Size: 4}, augment.RandomHorizontalFlip{}).Plan(h, 0)
+		}},
+		"another size of": {slot(4), func() augment.Plan { return augment.ImageNetTrain(8).Plan(h, 0) }},
 		"another array":   {slot(5), func() augment.Plan { return good }},
 		"another element": {tensor.View(tensor.Uint8, tensor.Shape{192}, make([]byte, 192)), func() augment.Plan { return good }},
 	} {
 		p := tt.plan()
-		if name == "another list" {
-			p = compile(t, augment.CenterCrop{Size: 4}).Plan(h, 0)
-		}
 		if err := tr.NewWorker(nil).Apply(tt.dst, px, &p); !errors.Is(err, format.ErrUsage) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	// The list is what counts: transforms that decode or draw in another way, or
+	// are compiled anew, understand the plan.
+	for name, same := range map[string]*augment.Transform{
+		"anew": augment.ImageNetTrain(4), "another decoder": tr.WithDecoder(augment.Decoding{AsStored: true}.New),
+		"not random": tr.WithoutRandom(), "reduced": tr.WithShrink(),
+	} {
+		p := same.Plan(h, 0)
+		if err := errors.Join(same.NewWorker(nil).Apply(slot(4), px, &good), tr.NewWorker(nil).Apply(slot(4), px, &p)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	crop, center := compile(t, augment.CenterCrop{Size: 4}), compile(t, augment.CenterCrop{Size: 8}).Plan(h, 0)
+	if err := crop.NewWorker(nil).Apply(slot(4), px, &center); !errors.Is(err, format.ErrUsage) {
+		t.Errorf("the plan of another crop: %v", err)
 	}
 	small := compile(t, augment.RandomCrop{Size: 8})
 	p := small.Plan(h, 0)
@@ -529,7 +604,17 @@ func TestCompile(t *testing.T) {
 		{"after tensor", []augment.Op{crop, augment.ToTensor{}, flip}, format.ErrUnsupported},
 		{"normalise twice", []augment.Op{crop, norm, norm}, format.ErrUsage},
 		{"tensor twice", []augment.Op{crop, augment.ToTensor{}, norm, augment.ToTensor{}}, format.ErrUsage},
-		{"after erasing", []augment.Op{crop, augment.RandomErasing{}, norm}, format.ErrUsage},
+		{"after erasing", []augment.Op{crop, augment.RandomErasing{}, norm}, format.ErrUnsupported},
+		{"crop after erasing", []augment.Op{augment.RandomErasing{}, crop}, format.ErrUnsupported},
+		{"erasing twice", []augment.Op{crop, augment.RandomErasing{}, augment.RandomErasing{}}, format.ErrUsage},
+		{"no operation", []augment.Op{crop, nil}, format.ErrUsage},
+		{"a pointer", []augment.Op{crop, &norm}, format.ErrUsage},
+		{"embedded", []augment.Op{crop, struct{ augment.Normalize }{norm}}, format.ErrUsage},
+		{"large resize", []augment.Op{augment.Resize{Size: 1 << 14}, augment.CenterCrop{Size: 8}}, nil},
+		{"huge resize", []augment.Op{augment.Resize{Size: 1<<14 + 1}, augment.CenterCrop{Size: 8}}, format.ErrUsage},
+		{"large result", []augment.Op{augment.Resize{Height: 1 << 14, Width: 8}}, format.ErrUsage},
+		{"large longest", []augment.Op{augment.Resize{MaxSize: 1<<14 + 1}, crop}, format.ErrUsage},
+		{"never", []augment.Op{crop, augment.RandomHorizontalFlip{P: augment.Never}, augment.RandAugment{NumOps: augment.Never}}, nil},
 		{"normalised bytes", []augment.Op{crop, norm, u8}, format.ErrUsage},
 		{"noisy bytes", []augment.Op{crop, u8, augment.RandomErasing{Random: true}}, format.ErrUsage},
 		{"many", many, format.ErrUsage},
@@ -553,7 +638,7 @@ func TestCompile(t *testing.T) {
 		{"padding mode", []augment.Op{augment.RandomCrop{Size: 8, PaddingMode: 4}}, format.ErrUsage},
 		{"p", []augment.Op{crop, augment.RandomHorizontalFlip{P: nan}, norm}, format.ErrUsage},
 		{"p above", []augment.Op{crop, augment.RandomVerticalFlip{P: 1.5}, norm}, format.ErrUsage},
-		{"gray p", []augment.Op{crop, augment.RandomGrayscale{P: -1}}, format.ErrUsage},
+		{"gray p", []augment.Op{crop, augment.RandomGrayscale{P: -0.5}}, format.ErrUsage},
 		{"channels", []augment.Op{crop, augment.Grayscale{Channels: 2}}, format.ErrUsage},
 		{"jitter", []augment.Op{crop, augment.ColorJitter{Brightness: -1}}, format.ErrUsage},
 		{"hue", []augment.Op{crop, augment.ColorJitter{Hue: 0.6}}, format.ErrUsage},
@@ -565,8 +650,9 @@ func TestCompile(t *testing.T) {
 		{"degrees", []augment.Op{crop, augment.RandomRotation{Degrees: -1}}, format.ErrUsage},
 		{"degrees nan", []augment.Op{crop, augment.RandomRotation{Between: [2]float64{nan, 1}}}, format.ErrUsage},
 		{"rotation lanczos", []augment.Op{crop, augment.RandomRotation{Degrees: 1, Interpolation: augment.Lanczos}}, format.ErrUsage},
+		{"negative magnitude", []augment.Op{crop, augment.RandAugment{Magnitude: -2}}, format.ErrUsage},
 		{"magnitude", []augment.Op{crop, augment.RandAugment{Magnitude: 31}}, format.ErrUsage},
-		{"operations", []augment.Op{crop, augment.RandAugment{NumOps: -1}}, format.ErrUsage},
+		{"operations", []augment.Op{crop, augment.RandAugment{NumOps: -2}}, format.ErrUsage},
 		{"bins", []augment.Op{crop, augment.TrivialAugmentWide{Bins: 1}}, format.ErrUsage},
 		{"std", []augment.Op{crop, augment.Normalize{}}, format.ErrUsage},
 		{"dtype", []augment.Op{crop, augment.ToTensor{DType: tensor.Int64}}, format.ErrUsage},
@@ -626,9 +712,9 @@ on pictures of 8 bits, because ColorJitter changes pixels:
 at the end:
   Normalize to float32 [3 32 32]
 `},
-		{"resizes", compile(t, augment.Resize{Size: 40}, augment.Resize{Height: 20, Width: 20}, augment.ToTensor{DType: tensor.Uint8, Axes: augment.NHWC}), `one pass from the decoded planes of the part that is needed to a picture of 8 bits:
+		{"resizes", compile(t, augment.Resize{Size: 40}, augment.Resize{Height: 20, Width: 20}, augment.ToTensor{DType: tensor.Uint8, Axes: augment.NHWC}), `one pass from the decoded planes of the part that is needed to the tensor or a picture of 8 bits:
   Resize (shorter side 40, bilinear antialiased)
-on pictures of 8 bits, because Resize is a second change of size:
+on pictures of 8 bits where Resize changes the size again, else as before:
   Resize (20x20, bilinear antialiased)
 at the end:
   values as they are to uint8 [20 20 3]
@@ -638,6 +724,47 @@ at the end:
   CenterCrop (20x20)
 at the end:
   values divided by 255 to float32 [3 20 20]
+`},
+		{"padded crop", compile(t, augment.RandomCrop{Size: 32, Padding: augment.AllEdges(4)}, augment.RandomHorizontalFlip{},
+			augment.TrivialAugmentWide{}, augment.ImageNetNormalize), `on pictures of 8 bits where RandomCrop reaches beyond the picture, else in one pass from the decoded planes of the part that is needed:
+  RandomCrop (32x32, padding constant {4 4 4 4})
+  RandomHorizontalFlip (p 0.5)
+on pictures of 8 bits, because TrivialAugmentWide changes pixels:
+  TrivialAugmentWide (31 bins)
+at the end:
+  Normalize to float32 [3 32 32]
+`},
+		// 20+8-20 = 8 to choose from, 4 in the middle: just the picture.
+		{"padded center", compile(t, augment.RandomResizedCrop{Size: 20}, augment.RandomCrop{Size: 20, Padding: augment.AllEdges(4)}).WithoutRandom(), `one pass from the decoded planes of the part that is needed to the tensor:
+  RandomResizedCrop (20x20, bilinear antialiased)
+  RandomCrop (20x20, padding constant {4 4 4 4})
+at the end:
+  values divided by 255 to float32 [3 20 20]
+`},
+		{"two that depend", compile(t, augment.Resize{Size: 40}, augment.RandomCrop{Size: 32, Padding: augment.AllEdges(4)}, augment.RandomResizedCrop{Size: 24}), `one pass from the decoded planes of the part that is needed to the tensor or a picture of 8 bits:
+  Resize (shorter side 40, bilinear antialiased)
+on pictures of 8 bits where RandomCrop reaches beyond the picture, else as before:
+  RandomCrop (32x32, padding constant {4 4 4 4})
+on pictures of 8 bits where RandomResizedCrop changes the size again, else as before:
+  RandomResizedCrop (24x24, bilinear antialiased)
+at the end:
+  values divided by 255 to float32 [3 24 24]
+`},
+		{"padded if needed", compile(t, augment.RandomCrop{Size: 32, PadIfNeeded: true}, augment.CenterCrop{Size: 24}, augment.RandomCrop{Size: 28, PadIfNeeded: true}), `one pass from the decoded planes of the part that is needed to a picture of 8 bits:
+  RandomCrop (32x32, padding constant {0 0 0 0}); a smaller picture is padded, on pictures of 8 bits
+  CenterCrop (24x24)
+on pictures of 8 bits, because RandomCrop reaches beyond the picture:
+  RandomCrop (28x28, padding constant {0 0 0 0})
+at the end:
+  values divided by 255 to float32 [3 28 28]
+`},
+		{"gray", compile(t, augment.RandomGrayscale{P: augment.Never}, augment.ColorJitter{}, augment.CenterCrop{Size: 24}, augment.Grayscale{}), `one pass from the decoded planes of the part that is needed to the tensor:
+  RandomGrayscale (p 0)
+  ColorJitter (nothing)
+  CenterCrop (24x24); a smaller picture is padded, on pictures of 8 bits
+  Grayscale (1 channels)
+at the end:
+  values divided by 255 to float32 [1 24 24]
 `},
 	} {
 		if got := tt.tr.Explain(); got != tt.want {
@@ -788,23 +915,39 @@ func TestLimits(t *testing.T) {
 }
 
 func FuzzRun(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join("..", "fixtures", "cases", "image", "*.*"))
-	if err != nil || len(files) == 0 {
-		f.Fatal("no seeds", err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
+	for _, pattern := range []string{"../fixtures/cases/image/*.*", "internal/still/testdata/*.*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatal("no seeds", err)
 		}
-		f.Add(data, uint64(len(data)))
+		for _, name := range files {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data, uint64(len(data)))
+		}
 	}
-	limits := &format.Limits{Pixels: 1 << 18}
-	train, eval := augment.ImageNetTrain(16).NewWorker(limits), augment.ImageNetEval(16).NewWorker(limits)
+	u8 := augment.ToTensor{DType: tensor.Uint8, Axes: augment.NHWC}
+	var workers []*augment.Worker
+	var results []tensor.Dense
+	for _, tr := range []*augment.Transform{
+		augment.ImageNetTrain(16), augment.ImageNetEval(16), augment.ImageNetTrain(16).WithShrink(),
+		compile(f, augment.CenterCrop{Size: 30}, augment.Grayscale{}, augment.Resize{Size: 16, Interpolation: augment.Lanczos}, u8),
+		compile(f, augment.Resize{Size: 20}, augment.Pad{Padding: augment.AllEdges(3), PaddingMode: augment.Reflect},
+			augment.ColorJitter{Brightness: 0.4, Contrast: 0.4, Saturation: 0.4, Hue: 0.1}, augment.Resize{Size: 24, NoAntialias: true, Interpolation: augment.Bicubic},
+			augment.RandomRotation{Degrees: 90, Interpolation: augment.Bilinear}, augment.RandomCrop{Size: 16, Padding: augment.AllEdges(2)}, u8),
+		compile(f, augment.RandomCrop{Height: 40, Width: 30, PadIfNeeded: true}, augment.GaussianBlur{KernelSize: 5}, augment.RandomResizedCrop{Size: 16},
+			augment.RandAugment{}, augment.TrivialAugmentWide{Interpolation: augment.Bicubic}, augment.ImageNetNormalize,
+			augment.ToTensor{DType: tensor.BFloat16}, augment.RandomErasing{Random: true}),
+	} {
+		workers = append(workers, tr.NewWorker(&format.Limits{Pixels: 1 << 18}))
+		results = append(results, denseOf(tr), denseOf(tr))
+	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
-		for _, w := range []*augment.Worker{train, eval} {
+		for i, w := range workers {
 			var px augment.Pixels
-			dst := slot(16)
+			dst, again := results[2*i], results[2*i+1]
 			err := w.Run(dst, &px, data, augment.Draws(seed))
 			if err != nil && format.Sentinel(err) == nil {
 				t.Errorf("%v is of no class", err)
@@ -812,13 +955,32 @@ func FuzzRun(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			for i, v := range dst.Float32() {
-				if !(v >= -2.2 && v <= 2.7) {
-					t.Fatalf("element %d is %v", i, v)
-				}
+			if err := w.Run(again, &px, data, augment.Draws(seed)); err != nil || !bytes.Equal(dst.Bytes(), again.Bytes()) {
+				t.Fatalf("worker %d: twice the same is not the same, %v", i, err)
 			}
+			inBounds(t, dst)
 		}
 	})
+}
+
+// inBounds wants the values of ImageNet's normalisation, and of halves, of which
+// some may be deviates, that they are numbers.
+func inBounds(t *testing.T, dst tensor.Dense) {
+	t.Helper()
+	switch dst.DType() {
+	case tensor.Float32:
+		for i, v := range dst.Float32() {
+			if !(v >= -2.2 && v <= 2.7) {
+				t.Fatalf("element %d is %v", i, v)
+			}
+		}
+	case tensor.BFloat16:
+		for i, v := range dst.Half() {
+			if v&0x7f80 == 0x7f80 {
+				t.Fatalf("element %d is %#x", i, v)
+			}
+		}
+	}
 }
 
 func BenchmarkApply(b *testing.B) {
@@ -829,7 +991,8 @@ func BenchmarkApply(b *testing.B) {
 		ops  []augment.Op
 	}{
 		{"train", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.RandomHorizontalFlip{}, augment.ImageNetNormalize}},
-		{"steps", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.RandomHorizontalFlip{}, augment.Grayscale{Channels: 3}, augment.ImageNetNormalize}},
+		{"steps", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.RandomHorizontalFlip{}, augment.ColorJitter{BrightnessBetween: [2]float64{1.1, 1.1}}, augment.ImageNetNormalize}},
+		{"gray", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.RandomHorizontalFlip{}, augment.Grayscale{Channels: 3}, augment.ImageNetNormalize}},
 		{"trivial", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.RandomHorizontalFlip{}, augment.TrivialAugmentWide{}, augment.ImageNetNormalize}},
 		{"jitter", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.ColorJitter{Brightness: 0.4, Contrast: 0.4, Saturation: 0.4, Hue: 0.1}, augment.ImageNetNormalize}},
 		{"blur", []augment.Op{augment.RandomResizedCrop{Size: 224}, augment.GaussianBlur{KernelSize: 23}, augment.ImageNetNormalize}},
@@ -916,7 +1079,7 @@ func pixelsOf(img image.Image) *augment.Pixels {
 	return px
 }
 
-func compile(t *testing.T, ops ...augment.Op) *augment.Transform {
+func compile(t testing.TB, ops ...augment.Op) *augment.Transform {
 	t.Helper()
 	tr, err := augment.Compile(ops...)
 	if err != nil {

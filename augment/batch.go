@@ -11,12 +11,12 @@ import (
 // with the last, by a share drawn from Beta(Alpha, Alpha) (Zhang et al., arXiv
 // 1710.09412). As in torchvision the pairs are neighbours: batches must be
 // shuffled.
-type MixUp struct{ Alpha float64 } // zero: 1
+type MixUp struct{ Alpha float64 } // zero: 1; Never: nothing is mixed
 
 // CutMix replaces a rectangle of each picture by that of the one before it, of
 // the first by the last's; the area of what stays is Beta(Alpha, Alpha) (Yun et
 // al., arXiv 1905.04899).
-type CutMix struct{ Alpha float64 } // zero: 1
+type CutMix struct{ Alpha float64 } // zero: 1; Never: nothing is replaced
 
 // Mix is what was drawn for a batch.
 type Mix struct {
@@ -26,7 +26,7 @@ type Mix struct {
 }
 
 // Draw draws for one batch. d belongs to the batch, as Draws do to samples.
-// An Alpha that is not positive is ErrUsage.
+// An Alpha that is neither positive nor Never is ErrUsage.
 func (m MixUp) Draw(d Draws) (Mix, error) {
 	lambda, err := drawLambda("MixUp", m.Alpha, d)
 	return Mix{Lambda: lambda}, err
@@ -53,6 +53,9 @@ func (c CutMix) Draw(d Draws, width, height int) (Mix, error) {
 }
 
 func drawLambda(op string, alpha float64, d Draws) (float64, error) {
+	if alpha == Never {
+		return 1, nil
+	}
 	if alpha = orFloat(alpha, 1); !(alpha > 0) || math.IsInf(alpha, 0) {
 		return 0, usage("%s: alpha %v is not positive", op, alpha)
 	}

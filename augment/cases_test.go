@@ -258,6 +258,9 @@ func (got *outcomes) mean(part image.Rectangle) []float64 {
 }
 
 func near(got, want []float64, tol float64) bool {
+	if len(got) != len(want) {
+		return false
+	}
 	for c := range got {
 		if !(math.Abs(got[c]-want[c]) <= tol) {
 			return false

@@ -41,6 +41,7 @@ func (w *Worker) fuse(px *Pixels, plan *Plan, out resample.Output) error {
 		window.Min.Y, window.Max.Y = g.size.Y-window.Max.Y, g.size.Y-window.Min.Y
 	}
 	w.pic, w.out = px.picture(), out
+	w.out.Gray = g.gray
 	return w.fused.Run(&w.pic, &resample.Geometry{
 		Src:   px.source(g.src),
 		Width: g.size.X, Height: g.size.Y,
@@ -80,6 +81,9 @@ func (w *Worker) general(dst tensor.Dense, px *Pixels, plan *Plan) error {
 		}
 		if g.flipY {
 			c.now.mirrorY()
+		}
+		if g.gray {
+			c.now.gray()
 		}
 	}
 	steps := w.t.steps

@@ -11,11 +11,17 @@ import (
 // have it. Names, parameters and defaults are torchvision's; where an
 // operation acts on 8-bit pictures, its results are those of torchvision on
 // Pillow's images. The zero value of a parameter is torchvision's default:
-// RandomHorizontalFlip{} mirrors every second picture.
+// RandomHorizontalFlip{} mirrors every second picture, RandomHorizontalFlip{P:
+// [Never]} none.
 type Op interface {
 	check() error // ErrUsage for parameters that make no sense
 	step() step
 }
+
+// Never is zero for the parameters whose zero value stands for a default, as
+// their comments say: a probability of zero, or a magnitude. Whoever varies such
+// a parameter down to zero must give Never there.
+const Never = -1
 
 // step is an operation made ready: what it draws, and the ways to do it.
 type step struct {
@@ -33,6 +39,12 @@ type step struct {
 	rest func(in image.Point) Drawn
 	// fold makes the operation part of the one pass of g. nil: it cannot be.
 	fold func(g geometry, d Drawn) (geometry, bool)
+	// reach tells, before anything is drawn, whether the part that is kept of a
+	// picture of size in is within it; zero stands for one that is known only
+	// when a picture is. nil: it is.
+	reach func(in image.Point) reach
+	// resizes tells that fold may change the size otherwise than by a cut.
+	resizes bool
 	// apply does the operation to the raster of c.
 	apply func(c *canvas, d Drawn) error
 }
@@ -55,6 +67,13 @@ func (s *step) folds(g geometry, d Drawn) (geometry, bool) {
 	}
 	return s.fold(g, d)
 }
+
+// idle is fold of an operation that never does anything.
+func idle(g geometry, _ Drawn) (geometry, bool) { return g, true }
+
+// foldGray makes the luma part of the pass. Crops, resizes and mirrorings that
+// follow do the same to it as to three channels.
+func foldGray(g geometry, _ Drawn) (geometry, bool) { return g.toGray(), true }
 
 // never is what an operation that changes the picture at random does without
 // randomness.
@@ -88,10 +107,12 @@ func (i Interpolation) or(other Interpolation) Interpolation {
 	return i
 }
 
-// The bounds of parameters. maxSize keeps three planes of float32 addressable
-// on any machine.
+// The bounds of parameters. maxSize, of results, keeps three planes of float32
+// addressable on any machine. A Resize may go further, for a crop to follow: the
+// one pass makes no more than what the crop keeps.
 const (
 	maxSize   = 1 << 13
+	maxResize = 1 << 14
 	maxKernel = 1<<10 - 1
 	maxBins   = 1 << 10
 )
@@ -105,19 +126,19 @@ func target(size, height, width int) image.Point {
 	return image.Pt(width, height)
 }
 
-func checkTarget(op string, size, height, width int) error {
+func checkTarget(op string, size, height, width, most int) error {
 	p := target(size, height, width)
 	switch {
 	case size != 0 && (height != 0 || width != 0):
 		return usage("%s: size %d and %dx%d are both given", op, size, width, height)
-	case p.X < 1 || p.Y < 1 || p.X > maxSize || p.Y > maxSize:
-		return usage("%s: size %dx%d is not within 1 to %d", op, p.X, p.Y, maxSize)
+	case p.X < 1 || p.Y < 1 || p.X > most || p.Y > most:
+		return usage("%s: size %dx%d is not within 1 to %d", op, p.X, p.Y, most)
 	}
 	return nil
 }
 
 func checkProbability(op string, p float64) error {
-	if !(0 <= p && p <= 1) {
+	if !(0 <= p && p <= 1 || p == Never) {
 		return usage("%s: %v is no probability", op, p)
 	}
 	return nil
@@ -146,15 +167,21 @@ func orRange(r, other [2]float64) [2]float64 {
 }
 
 func orFloat(v, other float64) float64 {
-	if v == 0 {
+	switch v {
+	case 0:
 		return other
+	case Never:
+		return 0
 	}
 	return v
 }
 
 func orInt(v, other int) int {
-	if v == 0 {
+	switch v {
+	case 0:
 		return other
+	case Never:
+		return 0
 	}
 	return v
 }

@@ -10,8 +10,8 @@ import (
 // fourteen of Choice, all at Magnitude of Bins steps of strength (Cubuk et
 // al., arXiv 1909.13719). Draws of each: which, and the sign.
 type RandAugment struct {
-	NumOps        int           // zero: 2
-	Magnitude     int           // zero: 9
+	NumOps        int           // zero: 2; Never: 0, nothing is done
+	Magnitude     int           // zero: 9; Never: 0, which leaves the choices that have no strength
 	Bins          int           // torchvision's num_magnitude_bins; zero: 31
 	Interpolation Interpolation // of shears, moves and turns; Default: Nearest
 	Fill          [3]uint8
@@ -26,8 +26,8 @@ func (a RandAugment) withDefaults() RandAugment {
 func (a RandAugment) check() error {
 	a = a.withDefaults()
 	switch {
-	case a.NumOps < 1 || a.NumOps > maxSteps:
-		return usage("RandAugment: %d operations are not within 1 to %d", a.NumOps, maxSteps)
+	case a.NumOps < 0 || a.NumOps > maxSteps:
+		return usage("RandAugment: %d operations are not within 0 to %d", a.NumOps, maxSteps)
 	case a.Bins < 2 || a.Bins > maxBins || a.Magnitude < 0 || a.Magnitude >= a.Bins:
 		return usage("RandAugment: magnitude %d of %d bins", a.Magnitude, a.Bins)
 	}

@@ -73,9 +73,15 @@ func (j ColorJitter) step() step {
 			notes = append(notes, fmt.Sprintf("%s %.4g to %.4g", jitterNames[i], r[0], r[1]))
 		}
 	}
+	var fold func(geometry, Drawn) (geometry, bool)
+	if made == [jitters]bool{} {
+		fold = idle
+		notes = []string{"nothing"}
+	}
 	return step{
 		name: "ColorJitter",
 		note: strings.Join(notes, ", "),
+		fold: fold,
 		draw: func(s Stream, _ image.Point) Drawn {
 			d := Drawn{Active: made != [jitters]bool{}, Order: [4]uint8{0, 1, 2, 3}}
 			for i := jitters - 1; i > 0; i-- {
@@ -113,7 +119,9 @@ func (j ColorJitter) step() step {
 
 // Grayscale keeps the luma (ITU-R 601-2) alone. Channels is that of the
 // result, 1 or 3 equal ones; zero: 1. It is 1 for the whole of the transform's
-// result; operations that follow see three equal channels.
+// result; operations that follow see three equal channels. As a part of the
+// first pass it is the luma that a picture of YCbCr stores, which differs from
+// that of its RGB where colors lie beyond RGB.
 type Grayscale struct{ Channels int }
 
 func (g Grayscale) check() error {
@@ -127,6 +135,7 @@ func (g Grayscale) step() step {
 	return step{
 		name: "Grayscale",
 		note: fmt.Sprintf("%d channels", orInt(g.Channels, 1)),
+		fold: foldGray,
 		apply: func(c *canvas, _ Drawn) error {
 			c.now.gray()
 			return nil
@@ -135,7 +144,7 @@ func (g Grayscale) step() step {
 }
 
 // RandomGrayscale replaces, with probability P, the channels by the luma; zero:
-// 0.1. Draws: whether.
+// 0.1, Never: 0. The luma is Grayscale's. Draws: whether.
 type RandomGrayscale struct{ P float64 }
 
 func (g RandomGrayscale) check() error { return checkProbability("RandomGrayscale", g.P) }
@@ -147,6 +156,7 @@ func (g RandomGrayscale) step() step {
 		note: fmt.Sprintf("p %v", p),
 		draw: func(s Stream, _ image.Point) Drawn { return Drawn{Active: s.Float64() < p} },
 		rest: never,
+		fold: foldGray,
 		apply: func(c *canvas, _ Drawn) error {
 			c.now.gray()
 			return nil

@@ -48,7 +48,9 @@ func checkPadding(op string, e Edges, m PaddingMode) error {
 // picture that is smaller is padded with black on both sides.
 type CenterCrop struct{ Size, Height, Width int }
 
-func (c CenterCrop) check() error { return checkTarget("CenterCrop", c.Size, c.Height, c.Width) }
+func (c CenterCrop) check() error {
+	return checkTarget("CenterCrop", c.Size, c.Height, c.Width, maxSize)
+}
 
 func (c CenterCrop) step() step {
 	to := target(c.Size, c.Height, c.Width)
@@ -57,6 +59,7 @@ func (c CenterCrop) step() step {
 		note:  fmt.Sprintf("%dx%d", to.X, to.Y),
 		size:  func(image.Point) image.Point { return to },
 		draw:  func(_ Stream, in image.Point) Drawn { return Drawn{Active: true, Rect: central(in, to)} },
+		reach: func(in image.Point) reach { return reachOf(in, to) },
 		fold:  foldCrop,
 		apply: applyCrop(Constant, [3]uint8{}),
 	}
@@ -73,6 +76,27 @@ func central(in, to image.Point) image.Rectangle {
 		return int(math.RoundToEven(float64(in-to) / 2))
 	}
 	return image.Rectangle{Max: to}.Add(image.Pt(at(in.X, to.X), at(in.Y, to.Y)))
+}
+
+// reach tells whether the part that a crop keeps is within the picture.
+type reach uint8
+
+const (
+	within    reach = iota
+	ifSmaller       // beyond where the picture is smaller than the part
+	perhaps         // that depends on the picture or on what is drawn
+	beyond
+)
+
+// reachOf is the reach of a part of size to that lies within wherever it can.
+func reachOf(in, to image.Point) reach {
+	switch {
+	case in == image.Point{}:
+		return ifSmaller
+	case to.X <= in.X && to.Y <= in.Y:
+		return within
+	}
+	return beyond
 }
 
 func foldCrop(g geometry, d Drawn) (geometry, bool) {
@@ -106,7 +130,7 @@ type RandomCrop struct {
 }
 
 func (c RandomCrop) check() error {
-	if err := checkTarget("RandomCrop", c.Size, c.Height, c.Width); err != nil {
+	if err := checkTarget("RandomCrop", c.Size, c.Height, c.Width, maxSize); err != nil {
 		return err
 	}
 	return checkPadding("RandomCrop", c.Padding, c.PaddingMode)
@@ -120,12 +144,13 @@ func (c RandomCrop) step() step {
 		note += fmt.Sprintf(", padding %v %v", c.PaddingMode, c.Padding)
 	}
 	return step{
-		name: "RandomCrop",
-		note: note,
-		size: func(image.Point) image.Point { return to },
-		draw: func(s Stream, in image.Point) Drawn { return c.place(in, to, s.IntN) },
-		rest: func(in image.Point) Drawn { return c.place(in, to, func(n int) int { return n / 2 }) },
-		fold: foldCrop,
+		name:  "RandomCrop",
+		note:  note,
+		size:  func(image.Point) image.Point { return to },
+		draw:  func(s Stream, in image.Point) Drawn { return c.place(in, to, s.IntN) },
+		rest:  func(in image.Point) Drawn { return c.place(in, to, func(n int) int { return n / 2 }) },
+		reach: func(in image.Point) reach { return c.reach(in, to) },
+		fold:  foldCrop,
 		apply: func(cv *canvas, d Drawn) error {
 			if d.Rect.Empty() {
 				return usage("RandomCrop: %dx%d pixels hold no part of %dx%d", cv.now.width, cv.now.height, to.X, to.Y)
@@ -133,6 +158,16 @@ func (c RandomCrop) step() step {
 			return apply(cv, d)
 		},
 	}
+}
+
+func (c RandomCrop) reach(in, to image.Point) reach {
+	switch {
+	case c.Padding == Edges{} && !c.PadIfNeeded:
+		return within
+	case c.Padding == Edges{} || reachOf(in, to) == beyond:
+		return reachOf(in, to)
+	}
+	return perhaps
 }
 
 // place chooses the part by choose(n), a number below n. The part is empty
@@ -186,6 +221,12 @@ func (p Pad) step() step {
 		draw: func(_ Stream, in image.Point) Drawn {
 			return Drawn{Active: true, Rect: image.Rect(-e.Left, -e.Top, in.X+e.Right, in.Y+e.Bottom)}
 		},
+		reach: func(image.Point) reach {
+			if e == (Edges{}) {
+				return within
+			}
+			return beyond
+		},
 		fold:  foldCrop,
 		apply: apply,
 	}
@@ -212,7 +253,7 @@ func (c RandomResizedCrop) withDefaults() RandomResizedCrop {
 
 func (c RandomResizedCrop) check() error {
 	d := c.withDefaults()
-	if err := checkTarget("RandomResizedCrop", c.Size, c.Height, c.Width); err != nil {
+	if err := checkTarget("RandomResizedCrop", c.Size, c.Height, c.Width, maxSize); err != nil {
 		return err
 	}
 	if err := checkRange("RandomResizedCrop", "scale", d.Scale, math.SmallestNonzeroFloat64, 1); err != nil {
@@ -233,6 +274,8 @@ func (c RandomResizedCrop) step() step {
 		size: func(image.Point) image.Point { return to },
 		draw: func(s Stream, in image.Point) Drawn { return Drawn{Active: true, Rect: c.draw(&s, in.X, in.Y)} },
 		rest: func(in image.Point) Drawn { return Drawn{Active: true, Rect: c.central(in.X, in.Y)} },
+
+		resizes: true,
 		fold: func(g geometry, d Drawn) (geometry, bool) {
 			if !d.Rect.In(image.Rectangle{Max: g.result()}) || !g.crop(d.Rect).resizable(to) {
 				return g, false

@@ -5,8 +5,8 @@ import (
 	"image"
 )
 
-// RandomHorizontalFlip mirrors left and right with probability P; zero: 1/2.
-// Draws: whether.
+// RandomHorizontalFlip mirrors left and right with probability P; zero: 1/2,
+// Never: 0. Draws: whether.
 type RandomHorizontalFlip struct{ P float64 }
 
 func (f RandomHorizontalFlip) check() error { return checkProbability("RandomHorizontalFlip", f.P) }
@@ -15,8 +15,8 @@ func (f RandomHorizontalFlip) step() step {
 	return flipStep("RandomHorizontalFlip", orFloat(f.P, 0.5), geometry.mirrorX, (*raster).mirrorX)
 }
 
-// RandomVerticalFlip mirrors top and bottom with probability P; zero: 1/2.
-// Draws: whether.
+// RandomVerticalFlip mirrors top and bottom with probability P; zero: 1/2,
+// Never: 0. Draws: whether.
 type RandomVerticalFlip struct{ P float64 }
 
 func (f RandomVerticalFlip) check() error { return checkProbability("RandomVerticalFlip", f.P) }

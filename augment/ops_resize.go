@@ -7,7 +7,8 @@ import (
 
 // Resize changes the size: to Height x Width, or so that the shorter side is
 // Size and the ratio stays. With MaxSize the longer side is at most that; then
-// Size may be zero, and the longer side is MaxSize.
+// Size may be zero, and the longer side is MaxSize. The sizes are within 16384;
+// where the result is to be larger than 8192, a crop must follow.
 type Resize struct {
 	Size, Height, Width int
 	MaxSize             int
@@ -20,12 +21,12 @@ func (r Resize) check() error {
 	switch {
 	case exact && r.MaxSize != 0:
 		return usage("Resize: MaxSize with a height and a width")
-	case r.MaxSize < 0 || r.MaxSize > maxSize:
-		return usage("Resize: MaxSize %d is not within 1 to %d", r.MaxSize, maxSize)
+	case r.MaxSize < 0 || r.MaxSize > maxResize:
+		return usage("Resize: MaxSize %d is not within 1 to %d", r.MaxSize, maxResize)
 	case r.MaxSize != 0 && r.Size >= r.MaxSize:
 		return usage("Resize: MaxSize %d is not above size %d", r.MaxSize, r.Size)
 	case r.Size != 0 || exact || r.MaxSize == 0:
-		if err := checkTarget("Resize", r.Size, r.Height, r.Width); err != nil {
+		if err := checkTarget("Resize", r.Size, r.Height, r.Width, maxResize); err != nil {
 			return err
 		}
 	}
@@ -45,6 +46,8 @@ func (r Resize) step() step {
 		name: "Resize",
 		note: note + ", " + resizeNote(filter, r.NoAntialias),
 		size: r.size,
+
+		resizes: true,
 		fold: func(g geometry, _ Drawn) (geometry, bool) {
 			to := r.size(g.result())
 			if !g.resizable(to) {

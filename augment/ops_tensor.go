@@ -80,7 +80,7 @@ func (t ToTensor) step() step {
 // aspect ratio, and if the rectangle is smaller than the picture, top, left;
 // the deviates come from a stream of their own.
 type RandomErasing struct {
-	P      float64    // zero: 1/2
+	P      float64    // zero: 1/2; Never: 0
 	Scale  [2]float64 // bounds of the rectangle's area, as a share of the picture's; zero: 0.02 to 0.33
 	Ratio  [2]float64 // bounds of height by width; zero: 0.3 to 3.3
 	Value  [3]float64

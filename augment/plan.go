@@ -10,7 +10,8 @@ import (
 const maxSteps = 16
 
 // Plan is what a transform will do to one picture. It is a value: plans of one
-// transform are equal where they do the same to pictures of one size.
+// transform, or of two that Compile made of equal lists, are equal where they do
+// the same to pictures of one size.
 type Plan struct {
 	Crop   image.Rectangle // the part of the upright picture that Apply needs; never empty
 	Size   image.Point     // of the upright picture that the plan is for
@@ -19,6 +20,7 @@ type Plan struct {
 	geometry geometry // what the first steps come to
 	folded   int      // how many those are
 	steps    int
+	list     uint64 // the transform's
 	drawn    [maxSteps]Drawn
 }
 
@@ -47,7 +49,7 @@ type Drawn struct {
 // its doc comment gives. It allocates nothing.
 func (t *Transform) Plan(h Header, d Draws) (p Plan) {
 	size := image.Pt(h.Width, h.Height)
-	p.Size, p.Shrink, p.geometry, p.steps = size, 1, whole(size), len(t.steps)
+	p.Size, p.Shrink, p.geometry, p.steps, p.list = size, 1, whole(size), len(t.steps), t.list
 	pictures := t.tail.first(len(t.steps))
 	for i := range t.steps {
 		s := &t.steps[i]

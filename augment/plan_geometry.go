@@ -10,7 +10,7 @@ import (
 //
 //	src of the picture ─▶ resized to size ─▶ window of that ─▶ mirrored
 //
-// It is what one pass over the decoded planes can do.
+// It is what one pass over the decoded planes can do, in color or in gray.
 type geometry struct {
 	src          image.Rectangle
 	size         image.Point
@@ -19,6 +19,7 @@ type geometry struct {
 	filter       Interpolation
 	antialias    bool
 	resized      bool // size is not src's by chance, but because of a resize
+	gray         bool // the luma alone is made
 }
 
 // whole is the map of a picture to itself.
@@ -77,6 +78,11 @@ func (g geometry) mirrorY() geometry {
 	return g
 }
 
+func (g geometry) toGray() geometry {
+	g.gray = true
+	return g
+}
+
 // need returns the part of the picture that the window depends on.
 func (g geometry) need() image.Rectangle {
 	x0, x1 := g.reach(g.src.Dx(), g.size.X, g.window.Min.X, g.window.Max.X)
@@ -91,13 +97,7 @@ func (g geometry) reach(from, to, first, last int) (int, int) {
 		return 0, from
 	}
 	scale := float64(from) / float64(to)
-	radius := 1.0
-	switch g.filter {
-	case Bicubic:
-		radius = 2
-	case Lanczos:
-		radius = 3
-	}
+	radius := max(resampleFilters[g.filter].Radius(), 1)
 	if g.antialias {
 		radius *= max(scale, 1)
 	}

@@ -11,14 +11,14 @@ import (
 // Pillow's: float32, the lowest row first, a half added before.
 func (c *canvas) sharpness(f float64) error {
 	src := &c.now
+	if src.width < 3 || src.height < 3 {
+		return nil
+	}
 	if err := c.make(src.width, src.height); err != nil {
 		return err
 	}
 	dst := &c.next
 	copy(dst.pix, src.pix)
-	if src.width < 3 || src.height < 3 {
-		return nil
-	}
 	by, one, five := float32(f), float32(1)/13, float32(5)/13
 	for y := 1; y < src.height-1; y++ {
 		above, here, below, row := src.row(y-1), src.row(y), src.row(y+1), dst.row(y)

@@ -20,47 +20,6 @@ type taps struct {
 // sample, two are left for what negative weights add.
 const fraction = 32 - 8 - 2
 
-// filters holds the radius and the shape of each filter. Without antialiasing
-// the cubic's parameter is another.
-var filters = [...]struct {
-	radius float64
-	at     func(x float64, antialias bool) float64
-}{
-	Bilinear: {1, func(x float64, _ bool) float64 { return max(0, 1-math.Abs(x)) }},
-	Bicubic:  {2, cubic},
-	Lanczos:  {3, func(x float64, _ bool) float64 { return lanczos(x) }},
-}
-
-// cubic is Keys' convolution kernel (1981).
-func cubic(x float64, antialias bool) float64 {
-	a := -0.5
-	if !antialias {
-		a = -0.75
-	}
-	x = math.Abs(x)
-	switch {
-	case x < 1:
-		return float64(float64(float64(float64((a+2)*x)-(a+3))*x)*x) + 1
-	case x < 2:
-		return float64((float64((float64((x-5)*x)+8)*x) - 4) * a)
-	}
-	return 0
-}
-
-func lanczos(x float64) float64 {
-	sinc := func(x float64) float64 {
-		if x == 0 {
-			return 1
-		}
-		x *= math.Pi
-		return math.Sin(x) / x
-	}
-	if -3 <= x && x < 3 {
-		return sinc(x) * sinc(x/3)
-	}
-	return 0
-}
-
 // make fills t for an axis of in pixels that becomes one of out. Antialiased,
 // the result is Pillow's, bit for bit: the filter is widened by the reduction,
 // and weights beyond the edges are left out. Otherwise it is that of PyTorch's
@@ -71,8 +30,8 @@ func (t *taps) make(in, out int, f Interpolation, antialias bool) {
 	if antialias {
 		wide = max(scale, 1)
 	}
-	shape := filters[f]
-	radius := float64(shape.radius * wide)
+	filter := resampleFilters[f]
+	radius := float64(filter.Radius() * wide)
 	t.most = 2*int(math.Ceil(radius)) + 1
 	t.first = slices.Grow(t.first[:0], out)[:out]
 	t.count = slices.Grow(t.count[:0], out)[:out]
@@ -95,7 +54,7 @@ func (t *taps) make(in, out int, f Interpolation, antialias bool) {
 			if antialias && (x < low || x >= high) {
 				continue
 			}
-			v := shape.at(float64((float64(x)-center+0.5)*by), antialias)
+			v := filter.At(float64((float64(x)-center+0.5)*by), antialias)
 			w[min(max(x, low), high-1)-low] += v
 			sum += v
 		}

@@ -474,7 +474,7 @@ func TestMixUsage(t *testing.T) {
 		"one hot":   OneHot(newDense(tensor.Float32, 2, 3), []int64{1}),
 		"label":     OneHot(newDense(tensor.Float32, 2, 3), []int64{1, 3}),
 		"minus one": OneHot(newDense(tensor.Float32, 2, 3), []int64{-1, 0}),
-		"alpha":     second(MixUp{Alpha: -1}.Draw(0)),
+		"alpha":     second(MixUp{Alpha: -2}.Draw(0)),
 		"nan":       second(CutMix{Alpha: math.NaN()}.Draw(0, 4, 4)),
 		"width":     second(CutMix{}.Draw(0, 0, 4)),
 	} {

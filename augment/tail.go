@@ -23,8 +23,8 @@ func (f *form) add(op Op) (onTensor bool, err error) {
 		}
 		return nil
 	}
-	if f.erasing != nil {
-		return false, usage("an operation follows RandomErasing")
+	if _, ok := op.(RandomErasing); f.erasing != nil && !ok {
+		return false, format.Errorf(format.ErrUnsupported, format.Nowhere, "an operation follows RandomErasing: put it before")
 	}
 	switch op := op.(type) {
 	case Normalize:
@@ -34,6 +34,7 @@ func (f *form) add(op Op) (onTensor bool, err error) {
 		err = again(f.to != nil, "ToTensor")
 		f.to = &op
 	case RandomErasing:
+		err = again(f.erasing != nil, "RandomErasing")
 		f.erasing = &op
 	default:
 		if f.normalize != nil || f.to != nil {
@@ -44,7 +45,7 @@ func (f *form) add(op Op) (onTensor bool, err error) {
 		}
 		return false, nil
 	}
-	if f.to != nil && f.to.DType == tensor.Uint8 && (f.normalize != nil || f.erasing != nil && f.erasing.Random) {
+	if err == nil && f.to != nil && f.to.DType == tensor.Uint8 && (f.normalize != nil || f.erasing != nil && f.erasing.Random) {
 		err = usage("Normalize and random values give no whole numbers: not with uint8")
 	}
 	return true, err

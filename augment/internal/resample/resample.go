@@ -78,6 +78,7 @@ type Output struct {
 	DType    tensor.DType
 	NHWC     bool // the channels of a pixel side by side, not plane after plane; no gaps in either
 	Channels int  // 3, or 1 for luma; 0 means 3
+	Gray     bool // each of three channels is the luma
 	Scale    [3]float32
 	Bias     [3]float32
 	Dst      []byte
@@ -117,7 +118,7 @@ func (r *Resampler) Run(p *Picture, g *Geometry, out *Output) error {
 	if planes != 1 && planes != 3 || p.YCbCr && planes != 3 {
 		return usage("a picture of %d planes", planes)
 	}
-	if p.YCbCr && o.Channels == 1 {
+	if p.YCbCr && (o.Channels == 1 || o.Gray) {
 		planes = 1
 	}
 	j := job{p: p, planes: planes, out: &o, bits: bitsOf(g.Filter)}
@@ -245,9 +246,10 @@ func (r *Resampler) finish(j *job, y, n int) {
 	switch {
 	case j.p.YCbCr && j.planes == 3:
 		kernel.Color(c[0], c[1], c[2], j.bits)
-	case j.planes == 3 && j.out.Channels == 1:
+	case j.planes == 3 && (j.out.Channels == 1 || j.out.Gray):
 		kernel.Luma(c[0], c[1], c[2])
 		kernel.Limit(c[0], j.bits)
+		c[1], c[2] = c[0], c[0]
 	default:
 		for i := range j.planes {
 			kernel.Limit(c[i], j.bits)

@@ -62,6 +62,19 @@ var filters = [...]struct {
 	Lanczos:  {3, lanczos},
 }
 
+// Radius is how far from the center pixels have a weight, in pixels, where the
+// filter is not widened; that of Nearest is 0.
+func (f Filter) Radius() float64 { return filters[f].support }
+
+// At is the weight at a distance of x, of all filters but Nearest. Without
+// antialiasing the cubic is another.
+func (f Filter) At(x float64, antialias bool) float64 {
+	if f == Bicubic && !antialias {
+		return cubic(x, -0.75)
+	}
+	return filters[f].at(x)
+}
+
 func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
 
 // cubic is Keys' (Cubic Convolution Interpolation for Digital Image
@@ -325,7 +338,7 @@ func (r *request) weighNeighbours(s *spread, c float64, low int, taps []float64)
 	clear(taps)
 	from := s.nearest(c)
 	for k := range s.neighbours {
-		v := cubic(float64(from+k)+0.5-c, -0.75)
+		v := Bicubic.At(float64(from+k)+0.5-c, false)
 		taps[min(max(from+k-low, 0), len(taps)-1)] += v
 	}
 	return taps
