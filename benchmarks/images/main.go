@@ -243,6 +243,7 @@ func chain() task {
 	var px augment.Pixels
 	var pool tensor.Pool
 	batch := tensor.View(tensor.Float32, tensor.Shape{64, 3, size, size}, pool.Get(64*3*size*size*4).Bytes())
+	clear(batch.Bytes()) // so that its pages are there
 	n := 0
 	return func(p *picture) error {
 		n++
