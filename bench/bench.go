@@ -32,7 +32,7 @@ import (
 )
 
 // The fields that hold pictures in the usual layouts of both formats.
-const pictureFields = "jpg;jpeg;png;image/encoded;image"
+const pictureFields = "jpg;jpeg;png;webp;gif;image/encoded;image"
 
 // Options says what is measured. The zero value, and nil, measure the embedded
 // photographs.
@@ -95,8 +95,8 @@ const prefetch = 3
 // report then.
 func Run(ctx context.Context, o *Options) (*Report, error) {
 	opts := o.withDefaults()
-	if slices.Contains(opts.Shards, "-") {
-		return nil, format.Errorf(format.ErrUsage, format.Nowhere, "standard input cannot be read again and again: give files")
+	if err := opts.checkShards(ctx); err != nil {
+		return nil, err
 	}
 	ld, err := loader.New(ctx, repeated(&opts), &loader.Options{
 		Columns:     []loader.Column{loader.Image(pictureFields, augment.ImageNetTrain(224))},
@@ -109,7 +109,7 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 		Prefetch:    prefetch,
 	})
 	if err != nil {
-		return nil, err
+		return nil, opts.unrepeated(err)
 	}
 	defer ld.Close()
 	r := &run{o: opts, ld: ld, window: newWindow(opts.Warmup, opts.Duration)}
@@ -117,9 +117,39 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 		return nil, err
 	}
 	if err := r.measure(ctx); err != nil {
-		return nil, err
+		return nil, opts.unrepeated(err)
 	}
 	return r.report(), nil
+}
+
+// checkShards refuses what can be read only once.
+func (o *Options) checkShards(ctx context.Context) error {
+	if slices.Contains(o.Shards, "-") {
+		return format.Errorf(format.ErrUsage, format.Nowhere, "standard input cannot be read again and again: give files")
+	}
+	st, ok := o.Store.(store.Stater)
+	if !ok {
+		return nil
+	}
+	for _, name := range o.Shards {
+		if e, err := st.Stat(ctx, name); err == nil && e.Size == format.Unknown {
+			return format.Errorf(format.ErrUsage, format.In(name), "a pipe or a device cannot be read again and again: give files")
+		}
+	}
+	return ctx.Err()
+}
+
+// unrepeated says of how many shards it is that there are no samples in them.
+func (o *Options) unrepeated(err error) error {
+	e := format.AsError(err)
+	switch {
+	case e == nil || e.Err != format.ErrMissing || e.Location != format.Nowhere:
+		return err
+	case len(o.Shards) == 1:
+		return format.Errorf(format.ErrMissing, format.In(o.Shards[0]), "no samples in it")
+	default:
+		return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in %d shards", len(o.Shards))
+	}
 }
 
 // repeated returns the shards many times over as one data set: batches do not

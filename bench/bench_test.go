@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +244,8 @@ func TestRunErrors(t *testing.T) {
 		"no such shard":  {Options{Store: &store.Local{}, Shards: []string{"testdata/none.tar"}}, format.ErrNotFound},
 		"standard input": {Options{Store: &store.Local{}, Shards: []string{"-"}}, format.ErrUsage},
 		"no pictures":    {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/examples.tfrecord"}}, format.ErrWrongFormat},
+		"no samples":     {Options{Store: &store.Local{}, Shards: []string{emptyTar(t)}}, format.ErrMissing},
+		"a device":       {Options{Store: &store.Local{}, Shards: []string{os.DevNull}}, format.ErrUsage},
 		"no such field":  {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/raw.tfrecord"}}, format.ErrMissing},
 		"broken picture": {Options{Store: &store.Local{}, Shards: []string{"../fixtures/cases/image/d3_shard.tar"}}, format.ErrTruncated},
 		"factor":         {Options{Echo: echo.Options{Factor: 0.5}}, format.ErrUsage},
@@ -249,8 +253,20 @@ func TestRunErrors(t *testing.T) {
 	} {
 		if r, err := Run(t.Context(), &tt.o); r != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, %v", name, r, err)
+		} else if name == "no samples" && (format.AsError(err).Shard != tt.o.Shards[0] || strings.Contains(err.Error(), "4096")) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// emptyTar is a tar of nothing but its end.
+func emptyTar(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "empty.tar")
+	if err := os.WriteFile(path, make([]byte, 1024), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // The members are an interface: this list grows and loses nothing.

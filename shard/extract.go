@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -36,12 +35,15 @@ type Extraction struct {
 // name that it has, or would have, in a tar shard. No file is written outside
 // the folder, whatever the names in the shards say. The files are written
 // aside first and moved to their places when all are complete; an existing
-// file, or one name twice, is an error before any is moved.
+// file, whatever else is in the way, or one name twice, is an error before any is
+// moved. If moving one fails all the same, the others are taken back.
 //
 // With PNGImages a field whose name promises an image (see StatsOptions), or
 // whose content begins as one, becomes a PNG under its name with the suffix png.
 // One that cannot be decoded is an error, or, under Skip and Resync, a loss, and
-// its sample is left out. Jobs is how many samples are made PNGs of at a time.
+// its sample is left out. Lists of images in records are JSON all the same. Two
+// images of a sample that would be one file are an error whatever Read.OnError
+// says; one that Read.OnMissing fills in makes none. Jobs is how many samples are made PNGs of at a time.
 func Extract(ctx context.Context, names []string, folder string, o *ExtractOptions) (*Extraction, error) {
 	var d ExtractOptions
 	if o != nil {
@@ -58,10 +60,10 @@ func Extract(ctx context.Context, names []string, folder string, o *ExtractOptio
 	x.convert = conversion{ctx: ctx, match: match}
 	x.convert.o.Options = d.Options
 	x.convert.mapper.Mapping = d.Mapping
+	defer x.clean()
 	if err := x.stage(); err != nil {
 		return nil, err
 	}
-	defer x.clean()
 	if d.Images == PNGImages {
 		err = x.pictures(ctx, names)
 	} else {
@@ -78,9 +80,9 @@ type extraction struct {
 	folder  string
 	convert conversion // reads the inputs, gives keys and maps fields
 	losses  lossList
-	made    bool     // whether the folder was not there before
-	stageAt string   // the folder beside or in the folder where files wait
-	root    *os.Root // of stageAt
+	made    []string // the folder and those around it that were not there before, the inner ones first
+	stageAt string   // a folder in the folder, for placement
+	root    *os.Root // of the files that wait in stageAt
 	files   []string // written, with slashes, in order
 	result  Extraction
 }
@@ -116,15 +118,24 @@ func (x *extraction) shard(name string, lost func(format.Loss), each func(*forma
 // stage makes the folder in which files wait: in the folder itself, so that
 // moving them needs no copy.
 func (x *extraction) stage() error {
-	_, err := os.Stat(x.folder)
-	x.made = errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(x.folder, 0o777); err != nil {
-		return x.fail(err)
+	for dir := filepath.Clean(x.folder); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+		x.made = append(x.made, dir)
 	}
-	if x.stageAt, err = os.MkdirTemp(x.folder, ".shardtool-part-"); err != nil {
-		return x.fail(err)
+	err := os.MkdirAll(x.folder, 0o777)
+	if err == nil {
+		x.stageAt, err = os.MkdirTemp(x.folder, ".shardtool-part-")
 	}
-	x.root, err = os.OpenRoot(x.stageAt)
+	for _, dir := range []string{"new", "old"} {
+		if err == nil {
+			err = os.Mkdir(filepath.Join(x.stageAt, dir), 0o777)
+		}
+	}
+	if err == nil {
+		x.root, err = os.OpenRoot(filepath.Join(x.stageAt, "new"))
+	}
 	return x.fail(err)
 }
 
@@ -136,9 +147,11 @@ func (x *extraction) clean() {
 	if x.root != nil {
 		x.root.Close()
 	}
-	os.RemoveAll(x.stageAt)
-	if x.made {
-		os.Remove(x.folder) // only if nothing came into it
+	if x.stageAt != "" {
+		os.RemoveAll(x.stageAt)
+	}
+	for _, dir := range x.made {
+		os.Remove(dir) // only if nothing came into it
 	}
 }
 
@@ -196,24 +209,6 @@ func (x *extraction) publish(ctx context.Context) error {
 		return x.fail(err)
 	}
 	defer to.Close()
-	if !x.o.Force {
-		for _, name := range x.files {
-			if _, err := to.Lstat(name); err == nil {
-				return format.Errorf(format.ErrUsage, format.In(path.Join(x.folder, name)),
-					"exists already; --force replaces it")
-			}
-		}
-	}
-	stage := filepath.Base(x.stageAt)
-	for i, name := range x.files {
-		if dir := path.Dir(name); dir != "." {
-			if err := to.MkdirAll(dir, 0o777); err != nil {
-				return x.fail(fmt.Errorf("%w; %d of %d files are in place", err, i, len(x.files)))
-			}
-		}
-		if err := to.Rename(path.Join(stage, name), name); err != nil {
-			return x.fail(fmt.Errorf("%w; %d of %d files are in place", err, i, len(x.files)))
-		}
-	}
-	return nil
+	p := &placement{ctx: ctx, folder: x.folder, to: to, stage: filepath.Base(x.stageAt), force: x.o.Force}
+	return p.place(x.files)
 }

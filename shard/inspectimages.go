@@ -88,10 +88,15 @@ func (h *headerReader) count(c *ImageCounts, f *format.Field) error {
 			return err
 		}
 		header, err := h.images.header(data)
-		if errors.Is(err, format.ErrTruncated) && int64(len(data)) < f.Size() && n < mostHeader {
+		switch cut := errors.Is(err, format.ErrTruncated) && int64(len(data)) < f.Size(); {
+		case cut && n < mostHeader:
 			continue // what was read is cut, not the image
+		case cut:
+			c.another()
+			c.NotLookedAt++
+		default:
+			c.add(header, err)
 		}
-		c.add(header, err)
 		return nil
 	}
 }

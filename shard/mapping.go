@@ -177,12 +177,23 @@ func (m *mapper) fieldToTar(f format.Field, to string, renamed bool) error {
 		return err
 	}
 	f.Name, f.Kind = encodeField(f), format.Bytes
-	if other := m.out.Field(f.Name); other != nil {
+	if other := fieldNamed(m.out.Fields, f.Name); other != nil {
 		return format.Errorf(format.ErrDuplicate, format.Nowhere,
 			"in a tar it would be named as another field of the sample, %s; fields are told apart without regard to case there", other.Name)
 	}
 	m.add(f)
 	return nil
+}
+
+// fieldNamed returns the field of that name, without regard to case, or nil. In
+// a name that a shard gives, a semicolon is a character like any other, and not
+// what Sample.Field makes of it.
+func fieldNamed(fields []format.Field, name string) *format.Field {
+	i := slices.IndexFunc(fields, func(f format.Field) bool { return format.EqualName(f.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &fields[i]
 }
 
 func digits(f tfexample.Feature) ([]byte, error) {

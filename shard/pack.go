@@ -245,7 +245,7 @@ func (p *packer) put(from *packed) error {
 }
 
 func (p *packer) add(f format.Field) error {
-	if p.sample.Field(f.Name) != nil {
+	if fieldNamed(p.sample.Fields, f.Name) != nil {
 		at := p.sample.Location()
 		at.Field = f.Name
 		return format.Errorf(format.ErrDuplicate, at, "the sample has the field twice")

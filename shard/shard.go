@@ -40,6 +40,9 @@ func (o *Options) orDefault() Options {
 	return d
 }
 
+// queueLength is how much of what inOrder emits for one number may wait.
+const queueLength = 64
+
 // inOrder runs do for the numbers 0 to n-1, jobs at a time, and passes what
 // each emits to out in the order of the numbers, as if one ran after the
 // other. What is emitted for a later number waits in a bounded queue for its
@@ -51,19 +54,18 @@ func inOrder[T any](ctx context.Context, n, jobs int, do func(ctx context.Contex
 	defer workers.Wait()
 	defer cancel()
 
-	const queue = 64
 	type task struct {
 		i int
 		q chan T
 	}
 	// Tasks are taken in order, so the one whose turn it is always runs; no
 	// more queues are there than workers may fill.
-	tasks, turns := make(chan task), make(chan chan T, jobs)
+	tasks, turns := make(chan task), make(chan chan T, min(jobs, n))
 	workers.Go(func() {
 		defer close(tasks)
 		defer close(turns)
 		for i := range n {
-			t := task{i, make(chan T, queue)}
+			t := task{i, make(chan T, queueLength)}
 			select {
 			case turns <- t.q:
 			case <-ctx.Done():

@@ -76,14 +76,14 @@ type ImageCounts struct {
 	Width        Distribution     // upright
 	Height       Distribution     // upright
 	Pixels       Distribution
+
+	// NotLookedAt are images of Inspect of which nothing is known, because more
+	// than 16 MiB stand before the frame.
+	NotLookedAt int64
 }
 
 func (c *ImageCounts) add(h augment.Header, err error) {
-	if c.Unreadable == nil {
-		c.Unreadable, c.Encodings, c.Samplings = make(map[string]int64), make(map[string]int64), make(map[string]int64)
-		c.Channels, c.Orientations = make(map[int]int64), make(map[int]int64)
-	}
-	c.Images++
+	c.another()
 	if err != nil {
 		c.Unreadable[format.Class(err)]++
 		return
@@ -97,6 +97,15 @@ func (c *ImageCounts) add(h augment.Header, err error) {
 	c.Width.add(int64(h.Width))
 	c.Height.add(int64(h.Height))
 	c.Pixels.add(int64(h.Width) * int64(h.Height))
+}
+
+// another counts an image.
+func (c *ImageCounts) another() {
+	if c.Unreadable == nil {
+		c.Unreadable, c.Encodings, c.Samplings = make(map[string]int64), make(map[string]int64), make(map[string]int64)
+		c.Channels, c.Orientations = make(map[int]int64), make(map[int]int64)
+	}
+	c.Images++
 }
 
 // Stats decodes all images of shards, passes an ImageStats of each to each, in
@@ -123,11 +132,13 @@ func Stats(ctx context.Context, names []string, o *StatsOptions, each func(*Imag
 	r.sum.Reading.add(nil, nil)
 	r.sum.Fields = make(map[string]int64)
 	r.losses = lossList{told: d.Read.OnLoss, to: &r.sum.Reading}
-	r.pool = newImagePool(d.Jobs, d.Decoder, d.Read.Limits)
+	ctx, cancel := context.WithCancel(ctx)
+	r.pool = newImagePool(ctx, min(d.Jobs, queueLength*min(d.Jobs, len(names))), d.Decoder, d.Read.Limits)
 	defer r.pool.close()
+	defer cancel() // what was submitted and is not wanted any more is not decoded
 	err := inOrder(ctx, len(names), d.Jobs, func(ctx context.Context, i int, emit func(statsItem) bool) {
 		r.shard(ctx, names[i], emit)
-	}, r.take)
+	}, func(it statsItem) error { return r.take(ctx, it) })
 	if err == errEnough {
 		err = nil
 	}
@@ -219,12 +230,15 @@ func (r *statsRun) sample(ctx context.Context, s *format.Sample, emit func(stats
 }
 
 // take adds what comes, in order, to the sum.
-func (r *statsRun) take(it statsItem) error {
+func (r *statsRun) take(ctx context.Context, it statsItem) error {
 	switch {
 	case it.loss != nil:
 		r.losses.add(*it.loss)
 	case it.image != nil:
 		<-it.image.done // a worker has it
+		if err := ctx.Err(); err != nil {
+			return err // the image may not have been decoded because of it
+		}
 		s := &it.image.stats
 		r.image(s)
 		if r.each != nil {

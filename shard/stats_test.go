@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -490,6 +492,138 @@ func TestInspectOfACutShard(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestWhatIsNotWantedIsNotDecoded ends a run in its first image; others wait for
+// room then.
+func TestWhatIsNotWantedIsNotDecoded(t *testing.T) {
+	var members []member
+	for i := range 50 {
+		members = append(members, member{fmt.Sprintf("%d.png", i), []byte("x")})
+	}
+	in := tarOf(t, "in.tar", members...)
+	ctx, cancel := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	decoded := 0
+	sum, err := shard.Stats(ctx, []string{in}, &shard.StatsOptions{
+		Options: shard.Options{Jobs: 8, Read: reader.Options{Limits: &format.Limits{Pixels: 100}}},
+		Decoder: func(*format.Limits) augment.Decoder {
+			return endingDecoder{slowDecoder{pixels: 100}, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				decoded++
+				cancel()
+			}}
+		},
+	}, func(s *shard.ImageStats) error { return fmt.Errorf("image %d was passed on: %w", s.Index, s.Err) })
+	if err != context.Canceled || decoded != 1 || sum.Images != 0 {
+		t.Errorf("%v, %d decoded, %d counted", err, decoded, sum.Images)
+	}
+}
+
+// endingDecoder calls a function in place of decoding.
+type endingDecoder struct {
+	slowDecoder
+	end func()
+}
+
+func (d endingDecoder) Decode(*augment.Pixels, []byte, image.Rectangle) error {
+	d.end()
+	return nil
+}
+
+// TestManyJobsCostNothing asks for more jobs than there is memory for.
+func TestManyJobsCostNothing(t *testing.T) {
+	in := tarOf(t, "in.tar", member{"0.png", pngOf(t, "102030")})
+	many := shard.Options{Jobs: math.MaxInt}
+	if sum, _ := stats(t, []string{in}, &shard.StatsOptions{Options: many}); sum.Images != 1 {
+		t.Errorf("%d images", sum.Images)
+	}
+	x, err := shard.Extract(t.Context(), []string{in}, t.TempDir(), &shard.ExtractOptions{Options: many, Images: shard.PNGImages})
+	if err != nil || x.Files != 1 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if err := shard.Verify(t.Context(), []string{in}, &shard.VerifyOptions{Options: many}, func(*shard.Verification) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// chunk is a chunk of a PNG.
+func chunk(kind string, body []byte) []byte {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), kind...)
+	b = append(b, body...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+}
+
+// TestInspectReadsUpToPixels looks for the transparency of a PNG behind more
+// than is read at first, and at an image that is not looked for any further.
+func TestInspectReadsUpToPixels(t *testing.T) {
+	px := pngOf(t, "102030")
+	const header = 8 + 12 + 13 // of a PNG: its magic, and IHDR
+	late := slices.Concat(px[:header], chunk("tEXt", make([]byte, 100_000)), chunk("tRNS", make([]byte, 6)), px[header:])
+	far := []byte("\xff\xd8")
+	for range 257 { // of 65,537 bytes: 16 MiB and more
+		far = append(append(far, "\xff\xed\xff\xff"...), make([]byte, 65533)...)
+	}
+	far = append(far, "\xff\xc0\x00\x11\x08\x01\xe0\x02\x80\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01"...)
+	far = append(far, "\xff\xda\x00\x0c\x03\x01\x00\x02\x11\x03\x11\x00\x3f\x00"...)
+	in := tarOf(t, "in.tar", member{"0.png", px}, member{"0.jpg", far}, member{"1.png", late}, member{"2.png", late[:header+20]})
+	err := shard.Inspect(t.Context(), []string{in}, nil, func(i *shard.Inspection) error {
+		c := i.Fields[0].Images
+		if got, want := fmt.Sprint(c.Images, c.Channels, c.Unreadable, c.NotLookedAt), "3 map[3:1 4:1] map[truncated:1] 0"; got != want {
+			t.Errorf("png: %s, want %s", got, want)
+		}
+		c = i.Fields[1].Images
+		if got, want := fmt.Sprint(c.Images, c.Channels, c.Unreadable, c.NotLookedAt), "1 map[] map[] 1"; got != want {
+			t.Errorf("jpg: %s, want %s", got, want)
+		}
+		return errors.Join(i.Errors...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExtractTakesNamesAsTheyAre extracts fields whose names would be several
+// alternatives, and features that are named as an image and are none.
+func TestExtractTakesNamesAsTheyAre(t *testing.T) {
+	px := pngOf(t, "102030")
+	example := func(add func(*tfexample.Builder)) []byte {
+		var b tfexample.Builder
+		b.AddBytes("__key__", []byte("k"))
+		add(&b)
+		return tfrecord.AppendFrame(nil, b.AppendTo(nil))
+	}
+	both := tarOf(t, "both.tar", member{"k.jpg", px})
+	for _, tt := range []struct {
+		in   string
+		read reader.Options
+		want string
+	}{
+		{tarOf(t, "in.tar", member{"k.a;b.jpg", px}), reader.Options{}, "k.a;b.png"},
+		{tarOf(t, "in.tar", member{"k.a", px[:0]}, member{"k.a;b.jpg", px}), reader.Options{}, "k.a k.a;b.png"},
+		{tarOf(t, "in.tar", member{"k.a;b", px[:0]}, member{"k.jpg", px}), reader.Options{}, "k.a;b k.png"},
+		{fileOf(t, "in.tfrecord", example(func(b *tfexample.Builder) {
+			b.AddBytes("a", []byte("text"))
+			b.AddBytes("a;b", px)
+		})), reader.Options{}, "k.a k.a;b.png"},
+		{fileOf(t, "in.tfrecord", example(func(b *tfexample.Builder) {
+			b.AddInt64("jpg", 1, 2)
+			b.AddBytes("image/encoded", px, px)
+			b.AddBytes("png", px)
+		})), reader.Options{}, "k.image%2Fencoded.bytes_list.json k.jpg.int64.json k.png"},
+		{tarOf(t, "in.tar", member{"k.jpg.none", nil}, member{"k.cls", []byte("1")}), reader.Options{}, "k.cls k.jpg.none"},
+		{both, reader.Options{Fields: []string{"jpg", "png"}, OnMissing: format.MissingFill}, "k.png"},
+	} {
+		if runtime.GOOS == "windows" && strings.Contains(tt.want, ";") {
+			continue
+		}
+		dir := t.TempDir()
+		_, err := shard.Extract(t.Context(), []string{tt.in}, dir, &shard.ExtractOptions{Images: shard.PNGImages, Options: shard.Options{Read: tt.read}})
+		if got := strings.Join(files(t, dir), " "); err != nil || got != tt.want {
+			t.Errorf("%s, %v; want %s", got, err, tt.want)
+		}
 	}
 }
 

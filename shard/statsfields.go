@@ -29,6 +29,10 @@ func hasImageSuffix(name string) bool {
 	return slices.ContainsFunc(imageSuffixes, func(s string) bool { return format.EqualName(s, suffix) })
 }
 
+// absent reports whether a field only stands in for one that was asked for
+// (format.MissingFill).
+func absent(f *format.Field) bool { return f.Data == nil && f.Offset == format.Unknown }
+
 // eachImage passes the images of a field to yield, until it returns false: the
 // value of a field of bytes, each value of a list of byte strings and of the
 // steps of a feature list. all takes every value for one; else either the name
@@ -41,8 +45,7 @@ func eachImage(f *format.Field, all bool, yield func(data []byte) bool) bool {
 	feature := tfexample.FeatureOf(f.Kind, f.Data)
 	switch f.Kind {
 	case format.Bytes:
-		absent := f.Data == nil && f.Offset == format.Unknown // format.MissingFill stands in for it
-		return absent || one(f.Data)
+		return absent(f) || one(f.Data)
 	case format.BytesList:
 		for v := range feature.Bytes() {
 			if !one(v) {

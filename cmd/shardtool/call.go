@@ -79,7 +79,7 @@ func (c *call) Warn(what string) {
 	defer c.mu.Unlock()
 	c.bar.hide()
 	c.out.settle()
-	fmt.Fprintln(c.App.ErrWriter, "shardtool: "+what)
+	fmt.Fprintln(c.App.ErrWriter, "shardtool: "+visible(what))
 }
 
 // Mark takes an error into account for the exit code without saying it: it is
@@ -115,7 +115,22 @@ func (c *call) Paths() ([]string, error) {
 	if len(args) == 0 {
 		return nil, usageError("no paths; shardtool %s %s", c.Command.Name, c.Command.ArgsUsage)
 	}
-	return store.Expand(c.Context.Context, c.Store, args...)
+	return c.expand(args)
+}
+
+// expand is store.Expand, with standard input at most once.
+func (c *call) expand(patterns []string) ([]string, error) {
+	names, err := store.Expand(c.Context.Context, c.Store, patterns...)
+	stdin := 0
+	for _, name := range names {
+		if name == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return nil, usageError("standard input (-) is given %d times, and can be read once", stdin)
+	}
+	return names, err
 }
 
 // output is standard output: buffered, and flushed by the line where a person

@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -128,7 +131,7 @@ func printSample(c *call, s *shard.Listed) error {
 	for i := range s.Fields {
 		fields[i] = fieldText(&s.Fields[i])
 	}
-	return c.Printf("%s\t%d\t%d\t%s\t%s\n", s.Shard, s.Index, s.Offset, key, strings.Join(fields, "  "))
+	return c.Printf("%s\t%d\t%d\t%s\t%s\n", shown(s.Shard), s.Index, s.Offset, key, strings.Join(fields, "  "))
 }
 
 // fieldText is name:bytes, or name=values of a feature that is not bytes.
@@ -158,6 +161,37 @@ func fieldText(f *shard.ListedField) string {
 		values = append(values, fmt.Sprintf("… %d in all", f.Count))
 	}
 	return name + "=[" + strings.Join(values, " ") + "]"
+}
+
+// shown is a path for text: as it is, or quoted where it is not made of
+// characters that print.
+func shown(path string) string {
+	if utf8.ValidString(path) && !strings.ContainsFunc(path, isControl) {
+		return path
+	}
+	return strconv.Quote(path)
+}
+
+func isControl(r rune) bool { return !unicode.IsPrint(r) }
+
+// visible writes what does not print in a line, such as a path in an error, in
+// the way of strconv.Quote.
+func visible(line string) string {
+	if utf8.ValidString(line) && !strings.ContainsFunc(line, isControl) {
+		return line
+	}
+	var b strings.Builder
+	for len(line) > 0 {
+		r, n := utf8.DecodeRuneInString(line)
+		if r == utf8.RuneError && n == 1 || isControl(r) {
+			q := strconv.Quote(line[:n])
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteString(line[:n])
+		}
+		line = line[n:]
+	}
+	return b.String()
 }
 
 // printable keeps control characters of hostile names off the terminal.

@@ -17,8 +17,10 @@ none; existing ones are kept unless --force is given.
 
 With --images png images are decoded and written upright as 8-bit RGB: the fields
 named jpg, jpeg, png, webp, gif or image/encoded, and those whose content begins
-as an image. Their names end in .png instead. What cannot be decoded is a fault;
---on-error skip leaves out its sample.`,
+as an image; lists stay JSON. Their names end in .png instead. What cannot be
+decoded is a fault; --on-error skip leaves out its sample. A sample with two images
+that would be one file, such as jpg and png, ends the run even so: choose by
+--field 'jpg;png'.`,
 		Examples: []string{
 			"shardtool extract train-000000.tar out",
 			"shardtool extract --images png --field 'jpg;png' train-000000.tar out",
@@ -68,5 +70,5 @@ func runExtract(c *call) error {
 		c.sayReading(&x.Reading)
 	}
 	return c.report(extractRow{x.Samples, x.Files, x.Bytes, newReadingRow(&x.Reading)},
-		"%s: %s of %s\n", folder, counted(x.Files, "file"), counted(x.Samples, "sample"))
+		"%s: %s of %s\n", shown(folder), counted(x.Files, "file"), counted(x.Samples, "sample"))
 }

@@ -118,11 +118,12 @@ func readInputFlags(c *cli.Context) (inputFlags, error) {
 }
 
 func readJobs(c *cli.Context) (int, error) {
+	const most = 1 << 16 // as of workers
 	switch n := c.Int("jobs"); {
 	case !c.IsSet("jobs"):
 		return runtime.GOMAXPROCS(0), nil
-	case n < 1:
-		return 0, usageError("--jobs %d: at least 1", n)
+	case n < 1 || n > most:
+		return 0, usageError("--jobs %d: not within 1 to %d", n, most)
 	default:
 		return n, nil
 	}

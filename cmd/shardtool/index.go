@@ -69,7 +69,7 @@ func runIndex(c *call) error {
 		if x.Links > 0 {
 			c.Warn(fmt.Sprintf("%s: %d members are links and stand in no index", x.Shard, x.Links))
 		}
-		err := c.report(indexRow{x.Shard, x.Name, x.Dialect.String(), x.Samples, x.Links}, "%s: %s, %s\n", x.Name, x.Dialect, counted(x.Samples, "sample"))
+		err := c.report(indexRow{x.Shard, x.Name, x.Dialect.String(), x.Samples, x.Links}, "%s: %s, %s\n", shown(x.Name), x.Dialect, counted(x.Samples, "sample"))
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func indexDataset(c *call, names []string, o *shard.IndexOptions) error {
 		Shards  int    `json:"shards"`
 		Samples int64  `json:"samples"`
 	}{o.Output, index.WIDS.String(), len(set.Shards), set.Samples()}
-	return c.report(row, "%s: wids, %s, %s\n", o.Output, counted(len(set.Shards), "shard"), counted(set.Samples(), "sample"))
+	return c.report(row, "%s: wids, %s, %s\n", shown(o.Output), counted(len(set.Shards), "shard"), counted(set.Samples(), "sample"))
 }
 
 type checkRow struct {
@@ -119,9 +119,9 @@ func checkIndexes(c *call, names []string, indexName string, o *shard.IndexOptio
 		case c.JSON():
 			err = c.Row(row)
 		case err != nil:
-			err = c.Printf("%s: %v\n", row.Index, err)
+			err = c.Printf("%s: %s\n", shown(row.Index), visible(err.Error()))
 		default:
-			err = c.Printf("%s: ok\n", row.Index)
+			err = c.Printf("%s: ok\n", shown(row.Index))
 		}
 		if err != nil {
 			return err

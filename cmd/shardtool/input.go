@@ -42,6 +42,9 @@ func (c *call) inputs() (names []string, o shard.Options, indexName string, err 
 	if err == nil && f.Index != "" && len(names) != 1 {
 		err = usageError("--index is of one shard, and there are %d", len(names))
 	}
+	if err == nil && f.Index == "-" && names[0] == "-" {
+		err = usageError("standard input (-) is the shard and its index, and can be read once")
+	}
 	return names, o, f.Index, err
 }
 

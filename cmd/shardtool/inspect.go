@@ -19,8 +19,9 @@ func inspectCommand() *cli.Command {
 		About: `Says the format, the compression, how many samples there are, their fields with
 types and sizes, the first keys, and what faults were seen on the way. Of fields
 that hold images it says what their headers tell: encodings, sizes, samplings,
-orientations; not of tars that are compressed or come through a pipe. The pixels
-are for stats.`,
+orientations; not of tars that are compressed or come through a pipe. An image
+whose header cannot be read is counted, and is no fault: the exit code is of the
+shards. The pixels are for stats.`,
 		Examples: []string{
 			"shardtool inspect train-000000.tar",
 			"shardtool inspect --limit 1000 --json train-*.tfrecord",
@@ -70,6 +71,8 @@ type imagesRow struct {
 	Orientations map[string]int64 `json:"orientations"`
 	Width        *rangeRow        `json:"width"` // null where no header is readable
 	Height       *rangeRow        `json:"height"`
+	// NotLookedAt: more than 16 MiB stand before the frame.
+	NotLookedAt int64 `json:"not_looked_at"`
 }
 
 type rangeRow struct {
@@ -84,7 +87,7 @@ func newImagesRow(c *shard.ImageCounts) *imagesRow {
 	}
 	return &imagesRow{
 		c.Images, c.Unreadable, c.Encodings, numbered(c.Channels), c.Samplings, numbered(c.Orientations),
-		newRangeRow(&c.Width), newRangeRow(&c.Height),
+		newRangeRow(&c.Width), newRangeRow(&c.Height), c.NotLookedAt,
 	}
 }
 
@@ -139,7 +142,7 @@ func typeWord(t reader.Type) *string {
 
 func inspectText(in *shard.Inspection) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", in.Shard)
+	fmt.Fprintf(&b, "%s\n", shown(in.Shard))
 	if in.Format != reader.AutoFormat {
 		what := in.Format.String()
 		if t := typeWord(in.Type); t != nil {
@@ -169,7 +172,7 @@ func inspectText(in *shard.Inspection) string {
 	if in.ErrorsTotal > 0 {
 		fmt.Fprintf(&b, "  faults   %d\n", in.ErrorsTotal)
 		for _, err := range in.Errors {
-			fmt.Fprintf(&b, "    %v\n", err)
+			fmt.Fprintf(&b, "    %s\n", visible(err.Error()))
 		}
 	}
 	return b.String()
@@ -202,6 +205,9 @@ func writeImages(b *strings.Builder, in *shard.Inspection) {
 		text := counted(c.Images, "image")
 		if len(c.Unreadable) > 0 {
 			text += "; unreadable: " + countsText(c.Unreadable, "%s")
+		}
+		if c.NotLookedAt > 0 {
+			text += fmt.Sprintf("; not looked at, with more than 16 MiB before the frame: %d", c.NotLookedAt)
 		}
 		fmt.Fprintf(b, "    %s\n", text)
 		if c.Width.N > 0 {

@@ -3,6 +3,10 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -71,6 +75,39 @@ func TestRows(t *testing.T) {
 }
 
 // FuzzText holds our strings against encoding/json's reading of them.
+// Names of shards and errors keep control characters off the terminal.
+func TestVisible(t *testing.T) {
+	for in, want := range map[string][2]string{ // as a name, and in a line
+		"a b/é-00.tar": {"a b/é-00.tar", "a b/é-00.tar"},
+		`c:\x.tar`:     {`c:\x.tar`, `c:\x.tar`},
+		"a\nb":         {`"a\nb"`, `a\nb`},
+		"\x1b[31m":     {`"\x1b[31m"`, `\x1b[31m`},
+		"\x9bm":        {`"\x9bm"`, `\x9bm`},
+		"\u202etxt":    {`"\u202etxt"`, `\u202etxt`},
+	} {
+		if got := [2]string{shown(in), visible(in)}; got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "a\x1b\n.tar")
+	if err := os.WriteFile(path, tarOf(t, "0.jpg"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"verify", "inspect", "stats", "cat", "index"} {
+		args := []string{verb, path}
+		if verb == "stats" {
+			args = append(args, "--each")
+		}
+		code, stdout, stderr := runCommand(t, "", args...)
+		if strings.Contains(stdout+stderr, "\x1b") || !strings.Contains(stdout, `a\x1b\n.tar`) {
+			t.Errorf("%s: exit %d, %q, %q", verb, code, stdout, stderr)
+		}
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "plain", "\u2028", "\x00\x1f\x7f\"\\/", "\xff", "é😀"} {
 		f.Add(s)

@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		code, err = 128+int(sig.sig), sig
 	}
 	if say := message(err); say != "" {
-		fmt.Fprintln(stderr, "shardtool: "+say)
+		fmt.Fprintln(stderr, "shardtool: "+visible(say))
 	}
 	return code
 }

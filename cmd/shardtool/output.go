@@ -10,7 +10,6 @@ import (
 
 	"shardtool/format"
 	"shardtool/reader"
-	"shardtool/reader/store"
 	"shardtool/shard"
 )
 
@@ -96,7 +95,7 @@ func (c *call) outAndIns() (ins []string, out string, err error) {
 		return nil, "", usageError("inputs and an output are needed; shardtool %s %s", c.Command.Name, c.Command.ArgsUsage)
 	}
 	out = args[len(args)-1]
-	ins, err = store.Expand(c.Context.Context, c.Store, args[:len(args)-1]...)
+	ins, err = c.expand(args[:len(args)-1])
 	return ins, out, err
 }
 

@@ -49,5 +49,5 @@ func runRepair(c *call) error {
 	if !c.JSON() {
 		c.sayReading(&r.Reading)
 	}
-	return c.report(newConvertRow(r), "%s: %s, %s of the input lost\n", out, counted(r.Samples, "sample"), counted(r.Lost, "part"))
+	return c.report(newConvertRow(r), "%s: %s, %s of the input lost\n", shown(out), counted(r.Samples, "sample"), counted(r.Lost, "part"))
 }

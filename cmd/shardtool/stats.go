@@ -142,9 +142,9 @@ func eachText(s *shard.ImageStats) string {
 	if s.Key != nil {
 		key = printable(s.Key)
 	}
-	text := fmt.Sprintf("%s\t%s\t%s\t", s.Shard, key, printable([]byte(s.Field)))
+	text := fmt.Sprintf("%s\t%s\t%s\t", shown(s.Shard), key, printable([]byte(s.Field)))
 	if s.Err != nil {
-		return text + errorText(s.Err)
+		return text + visible(errorText(s.Err))
 	}
 	h := &s.Header
 	return text + fmt.Sprintf("%s %dx%d, %s, mean %.2f %.2f %.2f",
@@ -278,7 +278,7 @@ func statsText(s *shard.ImageSummary, shards int, said bool) string {
 		fmt.Fprintf(&b, "\n%s unreadable: %s\n", counted(n, "image"), countsText(s.Unreadable, "%s"))
 		for _, err := range s.Errors {
 			if !said {
-				fmt.Fprintf(&b, "    %v\n", err)
+				fmt.Fprintf(&b, "    %s\n", visible(err.Error()))
 			}
 		}
 		if more := n - int64(len(s.Errors)); more > 0 && !said {

@@ -90,13 +90,13 @@ func runVerify(c *call) error {
 
 func printVerification(c *call, v *shard.Verification) error {
 	if v.OK() {
-		return c.Printf("%s: ok: %s, %s%s\n", v.Shard, kindOf(v), counted(v.Samples, "sample"), skippedText(v.Skipped))
+		return c.Printf("%s: ok: %s, %s%s\n", shown(v.Shard), kindOf(v), counted(v.Samples, "sample"), skippedText(v.Skipped))
 	}
-	if err := c.Printf("%s: %s, %s can be read%s\n", v.Shard, counted(v.ErrorsTotal, "fault"), counted(v.Samples, "sample"), skippedText(v.Skipped)); err != nil {
+	if err := c.Printf("%s: %s, %s can be read%s\n", shown(v.Shard), counted(v.ErrorsTotal, "fault"), counted(v.Samples, "sample"), skippedText(v.Skipped)); err != nil {
 		return err
 	}
 	for _, err := range v.Errors {
-		if err := c.Printf("    %v\n", err); err != nil {
+		if err := c.Printf("    %s\n", visible(err.Error())); err != nil {
 			return err
 		}
 	}

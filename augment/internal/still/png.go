@@ -203,6 +203,8 @@ func pngHeader(data []byte) (Header, error) {
 		switch {
 		case k.kind == "IDAT" || k.kind == "IEND":
 			return f.header(), nil
+		case errors.Is(err, format.ErrTruncated) && !f.hasAlpha():
+			return Header{}, err // transparency may follow
 		case err != nil: // the header stands; decoding will tell what is wrong
 			return f.header(), nil
 		case k.kind == "PLTE" || k.kind == "tRNS" && k.sound():

@@ -147,7 +147,7 @@ func (d *Decoder) admit(h Header, data []byte) error {
 		return fault(format.ErrLimit, "%dx%d pixels are more than %d", h.Width, h.Height, limit)
 	}
 	if h.Encoding != "png" && pixels > freePixels && pixels>>16 > int64(len(data)) {
-		return fault(format.ErrLimit, "%d bytes are too few for %dx%d pixels", len(data), h.Width, h.Height)
+		return fault(format.ErrLimit, "%dx%d pixels in %d bytes: beyond 2^24 pixels, a %s has a byte for every 2^16 of them", h.Width, h.Height, len(data), h.Encoding)
 	}
 	return nil
 }
