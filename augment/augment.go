@@ -37,8 +37,8 @@
 // interpolation of its samples. The way over pictures of 8 bits rounds after
 // each step, as Pillow does, whose results it gives bit for bit. On photographs
 // the two differ by less than half a grey level in the mean, and by less than
-// six at 99.9% of the values. Single ones differ by up to thirty, at the edges of
-// saturated colors: those beyond RGB are cut off after the resize instead of
+// six at 99.9% of the values. Single ones differ by twenty and more, at the edges
+// of saturated colors: those beyond RGB are cut off after the resize instead of
 // before.
 //
 // # Other uses

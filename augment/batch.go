@@ -9,8 +9,8 @@ import (
 
 // MixUp mixes each picture of a batch with the one before it, and the first
 // with the last, by a share drawn from Beta(Alpha, Alpha) (Zhang et al., arXiv
-// 1710.09412). As in torchvision the pairs are neighbours: batches must be
-// shuffled.
+// 1710.09412). As in torchvision the pairs are neighbours, so samples must come
+// in a shuffled order.
 type MixUp struct{ Alpha float64 } // zero: 1; Never: nothing is mixed
 
 // CutMix replaces a rectangle of each picture by that of the one before it, of
@@ -57,14 +57,16 @@ func drawLambda(op string, alpha float64, d Draws) (float64, error) {
 		return 1, nil
 	}
 	if alpha = orFloat(alpha, 1); !(alpha > 0) || math.IsInf(alpha, 0) {
-		return 0, usage("%s: alpha %v is not positive", op, alpha)
+		return 0, usage("%s: alpha %v is neither positive nor Never", op, alpha)
 	}
 	s := d.Stream(0)
 	return s.Beta(alpha), nil
 }
 
 // Images mixes a batch in place: [N C H W], or with NHWC [N H W C], of Float32,
-// Float16 or BFloat16, and for CutMix of Uint8 too. It allocates nothing.
+// Float16 or BFloat16, and for CutMix of Uint8 too. It allocates nothing. The
+// copies of a batch that a loader repeats whole (echo.Batch) share one memory:
+// they are to be copied before.
 func (m Mix) Images(batch tensor.Dense, axes Axes) error {
 	shape := batch.Shape()
 	if len(shape) != 4 || shape.Elems() == 0 {

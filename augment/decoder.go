@@ -31,7 +31,8 @@ type ShrinkDecoder interface {
 	DecodeShrunk(px *Pixels, data []byte, r image.Rectangle, shrink int) error
 }
 
-// Warner is a Decoder that counts faults of images that it read over.
+// Warner is a Decoder that counts faults of images that it read over, as those
+// of this package are. Of a Worker, it is w.Decoder.(Warner).
 type Warner interface {
 	// Warnings returns those of the last Decode; nil if there are none.
 	Warnings() map[format.Warning]int64

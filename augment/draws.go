@@ -8,7 +8,8 @@ import (
 // Draws is the source of all that the operations of a transform draw for one
 // copy of one sample. Whoever calls makes it by a hash of the seed and of what
 // the copy is: equal Draws give equal results, and different ones have
-// nothing to do with each other.
+// nothing to do with each other. Package loader makes those of samples; those of
+// a batch, for MixUp and CutMix, may be any mix of the seed and the step.
 type Draws uint64
 
 // Stream returns the draws of the operation at place op.

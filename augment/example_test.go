@@ -40,8 +40,8 @@ func ExampleWorker_Run() {
 	t := augment.ImageNetEval(64)
 	w := t.NewWorker(nil)
 	var pool tensor.Pool
-	n, _ := tensor.Bytes(t.DType(), t.Shape())
-	dst := tensor.View(t.DType(), t.Shape(), pool.Get(int(n)).Bytes())
+	dst, buf := tensor.New(&pool, t.DType(), t.Shape())
+	defer buf.Release()
 	var px augment.Pixels // reused from picture to picture
 	if err := w.Run(dst, &px, data, 0); err != nil {
 		log.Fatal(err)

@@ -79,7 +79,10 @@ func (a TrivialAugmentWide) step() step {
 	}
 }
 
-// Choice is an operation that RandAugment and TrivialAugmentWide choose from.
+// Choice is an operation that RandAugment and TrivialAugmentWide choose from,
+// known by its String: Identity, ShearX, ShearY, TranslateX, TranslateY, Rotate,
+// Brightness, Color, Contrast, Sharpness, Posterize, Solarize, AutoContrast or
+// Equalize.
 type Choice uint8
 
 const (

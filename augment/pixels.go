@@ -16,10 +16,14 @@ const (
 	RGB                 // planes 0 to 2: red, green, blue
 )
 
-// Axis says how the samples of a plane lie along one axis of the picture.
+// Axis says how the samples of a plane lie along one axis of the picture, whose
+// length in pixels is Pixels: sample i, of Total, covers the pixels i*Num/Den to
+// (i+1)*Num/Den; First is the first sample in memory, of Held. Smooth says that
+// pixels between samples are mixed 3 to 1, as in [jpeg.Ratio].
 type Axis = resample.Axis
 
-// Plane is one plane of a picture: samples of 8 bits.
+// Plane is one plane of a picture: samples of 8 bits in Pix, rows Stride bytes
+// apart, and where they lie: the axes X and Y.
 type Plane = resample.Plane
 
 // Pixels is a decoded picture or a part of one, in planes of 8 bits a sample:

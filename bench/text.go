@@ -60,6 +60,9 @@ func (r *Report) advice() string {
 		}
 		return "The workers wait for shards: a faster or nearer store helps."
 	case loader.StageDecode:
+		if r.Echo.Unit == "batch" && r.Echo.Factor > 1 {
+			return "Decoding takes the workers' time: more cores help, or smaller pictures; a higher --echo decodes less."
+		}
 		return "Decoding takes the workers' time: more cores help, or smaller pictures; where the accelerator still waits, --unit batch --echo 2 decodes half as much."
 	case loader.StageAugment:
 		return "Resizing and normalising takes the workers' time: more cores help, or pictures stored nearer to the size of the crop."

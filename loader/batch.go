@@ -10,8 +10,9 @@ import (
 
 // Batch is some samples as tensors, one for each column, the samples along the
 // first axis. It is the trainer's until Release; its tensors, keys and slices
-// are good until then. Where a batch is echoed, its copies share one memory:
-// it is to be read, not written.
+// are good until then. Where whole
+// batches are echoed (echo.Batch), the copies share one memory: they are to be
+// read, not written. Others may be written to.
 type Batch struct {
 	Refs  []order.Ref // which sample each place holds
 	Valid []bool      // false at a hole: a bad sample's place, filled with a copy of a good neighbour

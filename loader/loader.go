@@ -38,12 +38,12 @@ import (
 // of the rest is good.
 type Options struct {
 	Columns     []Column
-	GlobalBatch int    // samples of a batch; 0 stands for 64
-	Seed        uint64 // of all random choices
-	Epochs      int    // passes over the fresh samples; order.Endless for no end; 0 stands for 1
-	Shuffle     order.Shuffle
-	Tail        order.Tail
-	Echo        echo.Options
+	GlobalBatch int           // samples of a batch; 0 stands for 64
+	Seed        uint64        // of all random choices
+	Epochs      int           // passes over the fresh samples; order.Endless for no end; 0 stands for 1
+	Shuffle     order.Shuffle // only order.None for now: shuffle the shards once, by shardtool convert --shuffle
+	Tail        order.Tail    // what becomes of a short last batch: kept (default) or dropped, for now
+	Echo        echo.Options  // which unit is repeated how often
 
 	OnBad       OnBad
 	Workers     int   // that decode; 0 stands for GOMAXPROCS

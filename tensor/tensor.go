@@ -15,7 +15,7 @@
 // who wrote to it afterwards, and [Pool.Leaks] names where each buffer that is
 // still held was taken.
 //
-// This package imports nothing of the project.
+// This package imports nothing of the project but internal packages.
 package tensor
 
 import (
@@ -138,6 +138,18 @@ func View(dtype DType, shape Shape, b []byte) Dense {
 		panic(fmt.Sprintf("tensor: memory is not aligned for %v", dtype))
 	}
 	return Dense{dtype: dtype, shape: shape, bytes: b[:n:n]}
+}
+
+// New returns an array in memory of its own from pool, aligned to Alignment, and
+// the buffer to release. What its elements are is not defined. It panics where
+// Bytes fails.
+func New(pool *Pool, dtype DType, shape Shape) (Dense, *Buffer) {
+	n, err := Bytes(dtype, shape)
+	if err != nil {
+		panic("tensor: " + err.Error())
+	}
+	b := pool.Get(int(n))
+	return View(dtype, shape, b.Bytes()), b
 }
 
 // DType returns the type of an element.

@@ -157,3 +157,18 @@ func TestStrides(t *testing.T) {
 		}
 	}
 }
+
+func TestNew(t *testing.T) {
+	var pool tensor.Pool
+	d, buf := tensor.New(&pool, tensor.Float16, tensor.Shape{3, 5})
+	if d.DType() != tensor.Float16 || len(d.Bytes()) != 30 || &d.Bytes()[0] != &buf.Bytes()[0] {
+		t.Errorf("%v %v of %d bytes", d.DType(), d.Shape(), len(d.Bytes()))
+	}
+	buf.Release()
+	defer func() {
+		if recover() == nil {
+			t.Error("a negative axis is accepted")
+		}
+	}()
+	tensor.New(&pool, tensor.Uint8, tensor.Shape{-1})
+}

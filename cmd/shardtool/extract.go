@@ -17,7 +17,7 @@ none; existing ones are kept unless --force is given.
 
 With --images png images are decoded and written upright as 8-bit RGB: the fields
 named jpg, jpeg, png, webp, gif or image/encoded, and those whose content begins
-as an image; lists stay JSON. Their names end in .png instead. What cannot be
+as an image; features that are lists are written as JSON. Their names end in .png instead. What cannot be
 decoded is a fault; --on-error skip leaves out its sample. A sample with two images
 that would be one file, such as jpg and png, ends the run even so: choose by
 --field 'jpg;png'.`,

@@ -26,7 +26,7 @@ func statsCommand() *cli.Command {
 webp, gif or image/encoded; --field names others. Every image is decoded. An
 unreadable one is counted by class, and makes the run exit 1; the others are
 summed up all the same. Mean and standard deviation are over all pixels, as 8-bit
-RGB scaled to 0 to 1, ready for Normalize.
+RGB scaled to 0 to 1, ready for Normalize; the means of --each are 0 to 255.
 
 With --each there is one line, or with --json one object, for each image; then
 --json prints these alone, without the summary.`,
