@@ -41,8 +41,9 @@ type Options struct {
 	Shards []string        // none: the photographs of package fixtures
 	Read   *reader.Options // how shards are read
 
-	Batch   int // samples; 0 stands for 64
-	Workers int // that decode; 0 stands for GOMAXPROCS
+	Field   string // that holds the pictures, or alternatives by semicolons; "": the usual names
+	Batch   int    // samples; 0 stands for 64
+	Workers int    // that decode; 0 stands for GOMAXPROCS
 	Seed    uint64
 	Echo    echo.Options
 
@@ -84,6 +85,9 @@ func (o *Options) withDefaults() Options {
 	if d.Device == nil {
 		d.Device = device.Host{}
 	}
+	if d.Field == "" {
+		d.Field = pictureFields
+	}
 	return d
 }
 
@@ -99,7 +103,7 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 		return nil, err
 	}
 	ld, err := loader.New(ctx, repeated(&opts), &loader.Options{
-		Columns:     []loader.Column{loader.Image(pictureFields, augment.ImageNetTrain(224))},
+		Columns:     []loader.Column{loader.Image(opts.Field, augment.ImageNetTrain(224))},
 		GlobalBatch: opts.Batch,
 		Seed:        opts.Seed,
 		Epochs:      order.Endless,

@@ -21,8 +21,8 @@ func benchCommand() *cli.Command {
 training, and makes batches; after a warm-up it counts the batches that are
 finished within the duration. Shards are read again as often as needed. Without
 paths it reads photographs that come with the program. Pictures are of the field
-jpg, jpeg, png, webp, gif, image/encoded or image, and become 224x224; labels are
-not read.
+jpg, jpeg, png, webp, gif, image/encoded or image, or of --field, and become
+224x224; labels are not read.
 
 With --echo E each sample is emitted E times and decoded each time; with
 --unit batch each batch is emitted E times as it is.`,
@@ -32,6 +32,7 @@ With --echo E each sample is emitted E times and decoded each time; with
 			"shardtool bench --echo 2 --unit batch --json",
 		},
 		Flags: [][]cli.Flag{{
+			&cli.StringFlag{Name: "field", Usage: "pictures are in the first `LIST` of fields that a sample has, by semicolons", DefaultText: "the usual names"},
 			&cli.IntFlag{Name: "workers", Usage: "decode on `N` workers", DefaultText: "one for each core"},
 			&cli.IntFlag{Name: "batch", Usage: "`N` samples of a batch", Value: 64},
 			&cli.Uint64Flag{Name: "seed", Usage: "of crops and flips"},
@@ -47,6 +48,7 @@ With --echo E each sample is emitted E times and decoded each time; with
 
 func runBench(c *call) error {
 	o := &bench.Options{
+		Field:    c.String("field"),
 		Batch:    c.Int("batch"),
 		Workers:  c.Int("workers"),
 		Seed:     c.Uint64("seed"),
