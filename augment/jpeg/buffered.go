@@ -114,10 +114,8 @@ func parseScan(h *Header, s []byte, at int) (scanHeader, error) {
 		if sh.comps[i] < 0 {
 			return sh, corrupt(at, "a scan of a component %d that the frame does not have", id)
 		}
-		for j := range i {
-			if sh.comps[j] == sh.comps[i] {
-				return sh, corrupt(at, "a scan has component %d twice", id)
-			}
+		if i > 0 && sh.comps[i] <= sh.comps[i-1] {
+			return sh, corrupt(at, "a scan has component %d twice, or not in the order of the frame", id)
 		}
 		sh.dc[i], sh.ac[i] = int(tables>>4), int(tables&15) // a scan may not use both
 	}

@@ -184,3 +184,21 @@ func TestMissingComponent(t *testing.T) {
 		t.Errorf("strict: %v", err)
 	}
 }
+
+// The components of a scan come in the order of the frame (T.81, B.2.3), and
+// once each.
+func TestOrderOfComponents(t *testing.T) {
+	data := readFile(t, filepath.Join(jpegDir, "420.jpg"))
+	scan := bytes.Index(data, []byte{0xff, 0xda}) + 5 // of the first component
+	for name, change := range map[string]func(b []byte){
+		"another order": func(b []byte) { b[scan], b[scan+2] = b[scan+2], b[scan] },
+		"one twice":     func(b []byte) { b[scan+2] = b[scan] },
+	} {
+		b := bytes.Clone(data)
+		change(b)
+		var img jpeg.Image
+		if err := jpeg.NewDecoder(nil).Planes(&img, b, image.Rect(0, 0, 8, 8), 1); !errors.Is(err, format.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

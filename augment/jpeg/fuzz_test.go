@@ -129,7 +129,8 @@ func ordinary(t *testing.T, src jpeg.Source) bool {
 					block := s.Coefs[i][v*s.Stride[i]+64*x:][:64]
 					total := 0
 					for k, c := range block {
-						total += max(int(c)*int(quant[k]), -int(c)*int(quant[k]))
+						q := int(uint16(quant[k])) // libjpeg's wraps around, image/jpeg's does not
+						total += max(int(c)*q, -int(c)*q)
 					}
 					if total > 1<<12 { // beyond what samples of 8 bits can give, sums may overflow
 						return false
