@@ -18,8 +18,8 @@ type buffered struct {
 	marks  [4][]uint64
 	stride [4]int // coefficients in a row of blocks
 	scans  int
-	visits int64 // blocks gone through
-	short  bool
+	visits int64        // blocks gone through
+	short  bool         // some data of a scan was missing or wrong (tolerant)
 	now    bufferedScan // kept here, so that none is allocated
 }
 
@@ -140,28 +140,20 @@ func parseScan(h *Header, s []byte, at int) (scanHeader, error) {
 // bufferedScan is one scan's decoding into the kept coefficients.
 type bufferedScan struct {
 	*buffered
+	place
 	sh     *scanHeader
-	s      *scan
-	cur    cursor
-	seg    int
-	due    int
-	left   int
-	empty  bool
 	eobrun int // blocks still to come that end at once (T.81, G.1.2.2)
 	step   [1]step
 }
 
-// scan decodes a scan. Its tables are by place in the scan.
-func (b *buffered) scan(sh *scanHeader, s *scan, bytes int, limits *format.Limits) error {
+// decode decodes a scan. Its tables are by place in the scan.
+func (b *buffered) decode(sh *scanHeader, s *scan, bytes int, limits *format.Limits) error {
 	if b.scans++; int64(b.scans) > limits.Scans {
 		return fault(format.ErrLimit, "byte %d of the JPEG: more than %d scans", sh.at, limits.Scans)
 	}
 	q := &b.now
-	*q = bufferedScan{buffered: b, sh: sh, s: s, left: s.interval}
-	if s.interval == 0 {
-		q.left = -1
-	}
-	q.cur.reset(&s.segs[0])
+	*q = bufferedScan{buffered: b, sh: sh}
+	q.begin(s)
 	cols, rows := b.f.Cols, b.f.Rows
 	if sh.count == 1 { // not interleaved: an MCU is one block, and only those with samples come
 		c := &b.f.Comps[sh.comps[0]]
@@ -184,6 +176,7 @@ func (b *buffered) scan(sh *scanHeader, s *scan, bytes int, limits *format.Limit
 			x += n
 		}
 	}
+	b.short = b.short || q.place.short
 	return nil
 }
 
@@ -194,10 +187,8 @@ func (q *bufferedScan) run(x, y, n int) (int, error) {
 			return 0, err
 		}
 	}
-	if q.left > 0 {
-		n = min(n, q.left)
-	}
-	if q.s.tolerant {
+	n = min(n, q.left)
+	if q.scan.tolerant {
 		n = 1 // what follows missing data stays as it was
 	}
 	q.left -= n
@@ -211,12 +202,10 @@ func (q *bufferedScan) run(x, y, n int) (int, error) {
 			q.mcu(x+m, y)
 		}
 	}
-	seg := &q.s.segs[q.seg]
-	if over := q.cur.overrun(seg); over || q.cur.bad != 0 {
-		if !q.s.tolerant {
-			return n, q.fault(seg, y)
-		}
-		q.short, q.empty, q.cur.bad = true, over, 0
+	if q.scan.tolerant {
+		q.damage()
+	} else if q.faulty() {
+		return n, q.fault(q.scanName(y), "more coefficients than a block has")
 	}
 	return n, nil
 }
@@ -232,47 +221,24 @@ func (q *bufferedScan) mcu(x, y int) {
 	}
 }
 
-func (q *bufferedScan) fault(seg *segment, y int) error {
-	used := min(q.cur.pos-int(q.cur.bits)/8, seg.to) - seg.from
-	at := seg.sourceOf(q.s.file, used)
-	scan := q.scanName(y)
-	switch {
-	case q.cur.overrun(seg) && (seg.marker == 0 || seg.marker == mEOI):
-		return truncated(at, "the data ends, in %s", scan)
-	case q.cur.overrun(seg):
-		return corrupt(at, "a marker FF%02X in %s", seg.marker, scan)
-	case q.cur.bad&noCode != 0:
-		return corrupt(at, "near here, in %s, bits that are no Huffman code", scan)
-	}
-	return corrupt(at, "near here, in %s, more coefficients than a block has", scan)
-}
-
 func (q *bufferedScan) scanName(y int) string {
 	return "scan " + strconv.Itoa(q.scans) + " at row " + strconv.Itoa(y) + " of its blocks"
 }
 
 func (q *bufferedScan) restart(y int) error {
-	q.left = q.s.interval
 	q.eobrun = 0
-	if !q.s.tolerant {
-		want := mRST0 + byte(q.seg&7)
-		seg := &q.s.segs[q.seg]
-		if seg.marker != want {
-			at := seg.sourceOf(q.s.file, seg.to-seg.from)
-			if at >= len(q.s.file) {
-				return truncated(at, "the data ends, in %s", q.scanName(y))
-			}
-			return corrupt(at, "no restart marker FF%02X in %s", want, q.scanName(y))
-		}
-		q.seg++
-		q.cur.reset(&q.s.segs[q.seg])
+	if q.scan.tolerant {
+		q.resync()
 		return nil
 	}
-	r := resyncer{segs: q.s.segs, seg: q.seg, due: q.due, empty: q.empty, cur: &q.cur}
-	if r.resync() {
-		q.short = true
+	if want, ok := q.wanted(q.seg); !ok {
+		at, all := q.endOf(q.seg)
+		if all {
+			return truncated(at, "the data ends, in %s", q.scanName(y))
+		}
+		return corrupt(at, "no restart marker FF%02X in %s", want, q.scanName(y))
 	}
-	q.seg, q.due, q.empty = r.seg, r.due, r.empty
+	q.enter(q.seg + 1)
 	return nil
 }
 
@@ -295,6 +261,6 @@ func (q *bufferedScan) blocks(p, comp, at, n int) {
 }
 
 func (q *bufferedScan) steps(p, comp int, coefs []int16) {
-	q.step[0] = step{dc: q.s.dc[p], ac: q.s.ac[p], comp: comp, advance: 64}
-	decodeBlocks(&q.cur, q.s.data, q.step[:], coefs, len(coefs)/64)
+	q.step[0] = step{dc: q.scan.dc[p], ac: q.scan.ac[p], comp: comp, advance: 64}
+	decodeBlocks(&q.cur, q.scan.data, q.step[:], coefs, len(coefs)/64)
 }

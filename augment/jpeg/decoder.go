@@ -306,8 +306,7 @@ func (d *Decoder) startScan(s, data []byte) error {
 	if d.o.Tolerant {
 		pad = padTolerant
 	}
-	sc.data, sc.segs, sc.end = unstuff(sc.data, sc.segs[:0], data, d.w.at, pad, d.mostSegments())
-	d.w.at = sc.end
+	sc.data, sc.segs, d.w.at = unstuff(sc.data, sc.segs[:0], data, d.w.at, pad, d.mostSegments())
 	if !buffer {
 		for i := range f.Count {
 			d.latched[i] = d.quant[f.Components[i].tq] // as it is now
@@ -329,7 +328,7 @@ func (d *Decoder) startScan(s, data []byte) error {
 			d.all.quant[i] = d.quant[f.Components[i].tq]
 		}
 	}
-	return d.all.scan(sh, sc, len(data), &d.limits)
+	return d.all.decode(sh, sc, len(data), &d.limits)
 }
 
 // mostSegments is how many segments a scan can be made of: one for each restart

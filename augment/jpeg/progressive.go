@@ -15,7 +15,7 @@ type bitReader struct {
 }
 
 func (q *bufferedScan) reader() bitReader {
-	return bitReader{data: q.s.data, buf: q.cur.buf, bits: q.cur.bits, pos: q.cur.pos}
+	return bitReader{data: q.scan.data, buf: q.cur.buf, bits: q.cur.bits, pos: q.cur.pos}
 }
 
 // leave puts the state back.
@@ -67,7 +67,7 @@ func (r *bitReader) endRun(run int) int {
 }
 
 func (q *bufferedScan) dcFirst(p, comp int, coefs []int16) {
-	r, t, pred := q.reader(), q.s.dc[p], q.cur.pred[comp]
+	r, t, pred := q.reader(), q.scan.dc[p], q.cur.pred[comp]
 	for ; len(coefs) >= 64; coefs = coefs[64:] {
 		e := r.code(t)
 		if e>>16&63 != 0 {
@@ -93,7 +93,7 @@ func (q *bufferedScan) dcRefine(coefs []int16) {
 }
 
 func (q *bufferedScan) acFirst(coefs []int16, known []uint64) {
-	r, t, to, low := q.reader(), q.s.ac[0], q.sh.to, q.sh.low
+	r, t, to, low := q.reader(), q.scan.ac[0], q.sh.to, q.sh.low
 	for len(known) > 0 {
 		if q.eobrun > 0 {
 			n := min(q.eobrun, len(known))
@@ -135,7 +135,7 @@ func (q *bufferedScan) acFirst(coefs []int16, known []uint64) {
 // become known by it (T.81, G.1.2.3). Those between are found by their marks:
 // to go through the block place by place would take three times as long.
 func (q *bufferedScan) acRefine(coefs []int16, known []uint64) {
-	r, t, from, to := q.reader(), q.s.ac[0], uint(q.sh.from), uint(q.sh.to)
+	r, t, from, to := q.reader(), q.scan.ac[0], uint(q.sh.from), uint(q.sh.to)
 	plus := int16(1) << q.sh.low
 	upTo := ^uint64(0) >> (63 - to)
 	for i := range known {

@@ -9,18 +9,12 @@ import (
 // sequential is the Source of a frame whose only scan has all components
 // (T.81, F.2): nothing is kept but the MCUs that are asked for.
 type sequential struct {
+	place
 	f     *Frame
 	quant *[4]*[64]int16
-	scan  *scan
-	cur   cursor
-	seg   int  // the segment that cur is in
-	next  int  // MCU that comes next, counted row by row
-	left  int  // MCUs until the next restart; without restarts, more than there are
-	empty bool // nothing more comes of this segment: blocks stay zero
-	due   int  // number of the RST marker that comes next
+	next  int // MCU that comes next, counted row by row
 	steps []step
 	coefs []int16
-	short bool // some data was missing or wrong (tolerant)
 }
 
 // scan is the entropy-coded data of one scan, and what decodes it.
@@ -28,36 +22,20 @@ type scan struct {
 	data     []byte // without stuffing
 	segs     []segment
 	file     []byte
-	end      int // where the marker after the scan stands in file
 	interval int // MCUs from restart to restart; 0: none
 	tolerant bool
 	dc, ac   [4]*table // by component of the frame
 }
 
 func (q *sequential) start(f *Frame, quant *[4]*[64]int16, s *scan) {
-	q.f, q.quant, q.scan = f, quant, s
-	q.short = false
+	q.f, q.quant, q.next = f, quant, 0
 	q.steps = q.steps[:0]
 	for i := range f.Count {
 		for range f.Comps[i].H * f.Comps[i].V {
 			q.steps = append(q.steps, step{dc: s.dc[i], ac: s.ac[i], comp: i})
 		}
 	}
-	q.rewind()
-}
-
-func (q *sequential) rewind() {
-	q.seg, q.next, q.empty, q.due = 0, 0, false, 0
-	q.cur.bad = 0
-	q.cur.reset(&q.scan.segs[0])
-	q.left = q.interval()
-}
-
-func (q *sequential) interval() int {
-	if q.scan.interval > 0 {
-		return q.scan.interval
-	}
-	return q.f.Cols * q.f.Rows
+	q.begin(s)
 }
 
 func (q *sequential) Frame() *Frame             { return q.f }
@@ -103,7 +81,7 @@ func (q *sequential) skipTo(to int) error {
 	}
 	if q.scan.interval > 0 && !q.scan.tolerant {
 		if seg := to / q.scan.interval; seg > q.seg {
-			if err := q.enter(seg); err != nil {
+			if err := q.jump(seg); err != nil {
 				return err
 			}
 		}
@@ -114,27 +92,21 @@ func (q *sequential) skipTo(to int) error {
 	return q.run(to-q.next, nil)
 }
 
-// enter goes to the beginning of a restart interval.
-func (q *sequential) enter(seg int) error {
+// jump goes to the beginning of a restart interval.
+func (q *sequential) jump(seg int) error {
 	for i := q.seg; i < seg; i++ {
-		if want := mRST0 + byte(i&7); i+1 >= len(q.scan.segs) || q.scan.segs[i].marker != want {
-			return q.missing(i, want)
+		if want, ok := q.wanted(i); !ok {
+			next := q.rows((i + 1) * q.scan.interval)
+			at, all := q.endOf(i)
+			if all {
+				return truncated(at, "it ends before %s", next)
+			}
+			return corrupt(at, "no restart marker FF%02X, which is due before %s", want, next)
 		}
 	}
-	q.seg = seg
+	q.enter(seg)
 	q.next = seg * q.scan.interval
-	q.left = q.scan.interval
-	q.cur.reset(&q.scan.segs[seg])
 	return nil
-}
-
-func (q *sequential) missing(seg int, want byte) error {
-	s := &q.scan.segs[seg]
-	at := s.sourceOf(q.scan.file, s.to-s.from)
-	if at >= len(q.scan.file) {
-		return truncated(at, "it ends before %s", q.place((seg+1)*q.scan.interval))
-	}
-	return corrupt(at, "no restart marker FF%02X, which is due before %s", want, q.place((seg+1)*q.scan.interval))
 }
 
 // run decodes n MCUs into coefs, or passes over them if that is nil.
@@ -154,10 +126,9 @@ func (q *sequential) run(n int, coefs []int16) error {
 		if q.scan.tolerant {
 			q.tolerate(m, coefs)
 		} else {
-			seg := &q.scan.segs[q.seg]
 			q.blocks(m, coefs)
-			if q.cur.bad != 0 || q.cur.overrun(seg) {
-				return q.fault(seg, m)
+			if q.faulty() {
+				return q.fault(q.rows(q.next+m-1), "a block of more than 64 coefficients")
 			}
 		}
 		n -= m
@@ -178,37 +149,17 @@ func (q *sequential) blocks(n int, coefs []int16) {
 // restart goes on after a restart marker. Strictly, it must be the next one.
 func (q *sequential) restart() error {
 	if !q.scan.tolerant {
-		return q.enter(q.seg + 1)
+		return q.jump(q.seg + 1)
 	}
-	r := resyncer{segs: q.scan.segs, seg: q.seg, due: q.due, empty: q.empty, cur: &q.cur}
-	if r.resync() {
-		q.short = true
-	}
-	q.seg, q.due, q.empty = r.seg, r.due, r.empty
-	q.left = q.scan.interval
+	q.resync()
 	return nil
 }
 
-// fault says what was wrong within the last m MCUs.
-func (q *sequential) fault(seg *segment, m int) error {
-	used := min(q.cur.pos-int(q.cur.bits)/8, seg.to) - seg.from
-	at := seg.sourceOf(q.scan.file, used)
-	row := q.place(q.next + m - 1)
-	switch {
-	case q.cur.bad&noCode != 0 && !q.cur.overrun(seg):
-		return corrupt(at, "near here, in %s, bits that are no Huffman code", row)
-	case q.cur.bad&beyondLast != 0 && !q.cur.overrun(seg):
-		return corrupt(at, "near here, in %s, a block of more than 64 coefficients", row)
-	case seg.marker == 0 || seg.marker == mEOI:
-		return truncated(at, "the data ends, in %s", row)
-	}
-	return corrupt(at, "a marker FF%02X in %s", seg.marker, row)
-}
-
-// place names the pixel rows that an MCU is in.
-func (q *sequential) place(mcu int) string {
+// rows names the pixel rows that an MCU is in.
+func (q *sequential) rows(mcu int) string {
 	y := min(mcu/q.f.Cols, q.f.Rows-1)
-	return rows(y*8*q.f.VMax, min((y+1)*8*q.f.VMax, q.f.Height), q.f.Height)
+	first, last := y*8*q.f.VMax, min((y+1)*8*q.f.VMax, q.f.Height)-1
+	return "rows " + strconv.Itoa(first) + " to " + strconv.Itoa(last) + " of " + strconv.Itoa(q.f.Height)
 }
 
 // tolerate decodes n MCUs as libjpeg does with what is damaged (jdhuff.c): the
@@ -216,7 +167,6 @@ func (q *sequential) place(mcu int) string {
 // those after it stay zero, up to the next restart. A code that does not exist
 // is the symbol 0.
 func (q *sequential) tolerate(n int, coefs []int16) {
-	seg := &q.scan.segs[q.seg]
 	for range n {
 		if q.empty {
 			if coefs != nil {
@@ -227,15 +177,6 @@ func (q *sequential) tolerate(n int, coefs []int16) {
 			continue
 		}
 		q.blocks(1, coefs)
-		q.empty = q.cur.overrun(seg)
-		if q.cur.bad != 0 || q.empty {
-			q.short = true
-			q.cur.bad = 0
-		}
+		q.damage()
 	}
-}
-
-// rows names pixel rows of a picture.
-func rows(from, to, of int) string {
-	return "rows " + strconv.Itoa(from) + " to " + strconv.Itoa(to-1) + " of " + strconv.Itoa(of)
 }
