@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"shardtool/augment/internal/kernel"
 	"shardtool/augment/jpeg"
 	"shardtool/format"
+	"shardtool/internal/simd"
 )
 
 const casesDir = "../../fixtures/cases/image"
@@ -141,7 +141,7 @@ func TestPartBeginsAtARestart(t *testing.T) {
 
 // Assembly and generic Go give the same, also for what is damaged.
 func TestAssemblyIsGeneric(t *testing.T) {
-	if kernel.Active() == kernel.Generic {
+	if simd.Active() == simd.Generic {
 		t.Skip("no assembly here")
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -154,8 +154,8 @@ func TestAssemblyIsGeneric(t *testing.T) {
 				mutated[at] = byte(rng.Uint32())
 			}
 			for _, tolerant := range []bool{false, true} {
-				a, errA := planesAt(mutated, tolerant, kernel.AVX2)
-				b, errB := planesAt(mutated, tolerant, kernel.Generic)
+				a, errA := planesAt(mutated, tolerant, simd.AVX2)
+				b, errB := planesAt(mutated, tolerant, simd.Generic)
 				if !bytes.Equal(a, b) || (errA == nil) != (errB == nil) || errA != nil && errA.Error() != errB.Error() {
 					t.Fatalf("%s, %d changes, tolerant %v: assembly and generic Go differ: %v and %v", e.File, n, tolerant, errA, errB)
 				}
@@ -165,8 +165,8 @@ func TestAssemblyIsGeneric(t *testing.T) {
 }
 
 // planesAt returns the samples of a part, and what the decoder is left with.
-func planesAt(data []byte, tolerant bool, level kernel.Level) ([]byte, error) {
-	defer kernel.SetLevel(level)()
+func planesAt(data []byte, tolerant bool, level simd.Level) ([]byte, error) {
+	defer simd.SetLevel(level)()
 	h, err := jpeg.ParseHeader(data)
 	if err != nil {
 		return nil, err

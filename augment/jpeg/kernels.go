@@ -5,12 +5,12 @@ package jpeg
 import (
 	"unsafe"
 
-	"shardtool/augment/internal/kernel"
+	"shardtool/internal/simd"
 )
 
 // decodeBlocks decodes n MCUs: see decodeBlocksGeneric.
 func decodeBlocks(c *cursor, data []byte, steps []step, coefs []int16, n int) {
-	if kernel.Active() < kernel.AVX2 {
+	if simd.Active() < simd.AVX2 {
 		decodeBlocksGeneric(c, data, steps, coefs, n)
 		return
 	}
@@ -22,7 +22,7 @@ func decodeBlocks(c *cursor, data []byte, steps []step, coefs []int16, n int) {
 
 // skipBlocks passes over n MCUs: see skipBlocksGeneric.
 func skipBlocks(c *cursor, data []byte, steps []step, n int) {
-	if kernel.Active() < kernel.AVX2 {
+	if simd.Active() < simd.AVX2 {
 		skipBlocksGeneric(c, data, steps, n)
 		return
 	}

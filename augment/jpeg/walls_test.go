@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"shardtool/augment/internal/kernel"
 	"shardtool/internal/asmtest"
+	"shardtool/internal/simd"
 )
 
 func asInt16(b []byte) []int16 { return unsafe.Slice((*int16)(unsafe.Pointer(&b[0])), len(b)/2) }
@@ -15,7 +15,7 @@ func asInt16(b []byte) []int16 { return unsafe.Slice((*int16)(unsafe.Pointer(&b[
 // Random bits under tables of every kind, in memory that ends at a wall:
 // assembly and generic Go read and write the same, and nothing beyond.
 func TestEntropyWithinWalls(t *testing.T) {
-	if kernel.Active() == kernel.Generic {
+	if simd.Active() == simd.Generic {
 		t.Skip("no assembly here")
 	}
 	rng := rand.New(rand.NewPCG(5, 6))

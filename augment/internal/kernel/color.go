@@ -1,5 +1,7 @@
 package kernel
 
+import "shardtool/internal/simd"
+
 //go:generate go -C ../../../asm run . -kernel color -out ../augment/internal/kernel/color_amd64.s -stubs ../augment/internal/kernel/color_amd64.go -pkg kernel
 
 // The way from YCbCr of full range (ITU-T T.871, JFIF) to RGB is libjpeg's
@@ -27,7 +29,7 @@ func clamp(v int32) byte { return byte(max(0, min(255, v))) }
 // and cr.
 func YCbCrToRGB(dst, y, cb, cr []byte, n int) {
 	dst, y, cb, cr = dst[:3*n], y[:n], cb[:n], cr[:n]
-	if Active() < AVX2 || n < 32 {
+	if simd.Active() < simd.AVX2 || n < 32 {
 		ycbcrGeneric(dst, y, cb, cr)
 		return
 	}
@@ -92,7 +94,7 @@ func (s *Sums) row(dst, y, cbNear, cbFar, crNear, crFar []byte, off int, even, o
 		rgbPixel(dst, y[0], s.cb, s.cr, off, odd)
 		dst, y, off = dst[3:], y[1:], off+1
 	}
-	if Active() < AVX2 || len(y) < 32 {
+	if simd.Active() < simd.AVX2 || len(y) < 32 {
 		rgbPairs(dst, y, s.cb, s.cr, off, even, odd)
 		return
 	}
@@ -114,7 +116,7 @@ func weigh(sums []uint16, near, far []byte) []uint16 {
 		sums = make([]uint16, n+2+n/4)
 	}
 	sums = sums[:n+2]
-	if Active() >= AVX2 && n >= 16 {
+	if simd.Active() >= simd.AVX2 && n >= 16 {
 		whole := n &^ 15
 		weighAVX2(&sums[1], &near[0], &far[0], whole)
 		if at := n - 16; whole < n {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"shardtool/internal/asmtest"
+	"shardtool/internal/simd"
 )
 
 // TestColorOfEveryTriple compares all 2^24 with the definition, in integers of
@@ -77,7 +78,7 @@ func random(s *lcg, n int) []byte {
 }
 
 func TestColorSIMD(t *testing.T) {
-	defer SetLevel(AVX2)()
+	defer simd.SetLevel(simd.AVX2)()
 	s := lcg(5)
 	for n := range 71 {
 		for range 16 {
@@ -95,7 +96,7 @@ func TestColorSIMD(t *testing.T) {
 }
 
 func TestColorStaysInside(t *testing.T) {
-	defer SetLevel(AVX2)()
+	defer simd.SetLevel(simd.AVX2)()
 	s := lcg(9)
 	for _, after := range []bool{true, false} {
 		for _, n := range []int{1, 31, 32, 33, 63, 64, 65, 97} {
@@ -234,9 +235,9 @@ func BenchmarkRGB(b *testing.B) {
 		{"422", func() { sums.RGB422(dst, y, cb[:w/2], cr[:w/2], 0) }},
 		{"420", func() { sums.RGB420(dst, y, cb[:w/2], cb[w/2:], cr[:w/2], cr[w/2:], 0) }},
 	} {
-		for _, l := range []Level{Generic, AVX2} {
+		for _, l := range []simd.Level{simd.Generic, simd.AVX2} {
 			b.Run(fmt.Sprintf("%s/%v", tt.name, l), func(b *testing.B) {
-				defer SetLevel(l)()
+				defer simd.SetLevel(l)()
 				b.ReportAllocs()
 				for b.Loop() {
 					tt.f()

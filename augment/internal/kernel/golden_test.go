@@ -3,6 +3,8 @@ package kernel
 import (
 	"hash/crc32"
 	"testing"
+
+	"shardtool/internal/simd"
 )
 
 // The sums that testdata/libjpeg.c prints: what libjpeg-turbo 2.1.5 makes of
@@ -56,10 +58,10 @@ func (s *lcg) block(kind int) (coefs, quant [64]int16) {
 // levels runs a test at each level that this CPU has and that this package
 // tells apart.
 func levels(t *testing.T, f func(t *testing.T)) {
-	for _, l := range []Level{Generic, AVX2} {
+	for _, l := range []simd.Level{simd.Generic, simd.AVX2} {
 		t.Run(l.String(), func(t *testing.T) {
-			defer SetLevel(l)()
-			if Active() != l {
+			defer simd.SetLevel(l)()
+			if simd.Active() != l {
 				t.Skip("not on this CPU")
 			}
 			f(t)

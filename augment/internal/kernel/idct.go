@@ -1,5 +1,7 @@
 package kernel
 
+import "shardtool/internal/simd"
+
 //go:generate go -C ../../../asm run . -kernel idct -out ../augment/internal/kernel/idct_amd64.s -stubs ../augment/internal/kernel/idct_amd64.go -pkg kernel
 
 // IDCT turns n horizontally adjacent blocks of 8 by 8 coefficients into
@@ -26,7 +28,7 @@ func IDCT(dst []byte, stride int, coefs []int16, quant *[64]int16, n int) {
 		return
 	}
 	dst, coefs = dst[:7*stride+8*n], coefs[:64*n]
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		idctAVX2(&dst[0], stride, &coefs[0], &quant[0], n)
 		return
 	}

@@ -1,5 +1,7 @@
 package kernel
 
+import "shardtool/internal/simd"
+
 // The reduced transforms give a block of 4 by 4, 2 by 2 or one sample for each
 // block of 8 by 8 coefficients: a picture at 1/2, 1/4 or 1/8 of its size. The
 // arguments are those of IDCT, with dst of fewer rows and columns. They are
@@ -14,7 +16,7 @@ func IDCT4(dst []byte, stride int, coefs []int16, quant *[64]int16, n int) {
 		return
 	}
 	dst, coefs = dst[:3*stride+4*n], coefs[:64*n]
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		idct4AVX2(&dst[0], stride, &coefs[0], &quant[0], n)
 		return
 	}

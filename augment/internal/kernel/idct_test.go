@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"shardtool/internal/asmtest"
+	"shardtool/internal/simd"
 )
 
 // TestIDCTByHand: a block of one mean, 8 times which is its first coefficient.
@@ -110,7 +111,7 @@ var transforms = []struct {
 // TestIDCTSIMD: the same samples as the generic form for every number of
 // blocks, alignment and kind of input, and nothing written outside of them.
 func TestIDCTSIMD(t *testing.T) {
-	defer SetLevel(AVX2)()
+	defer simd.SetLevel(simd.AVX2)()
 	s := lcg(7)
 	memory := make([]int16, 64*71)
 	got, want := make([]byte, 64+8*(8*71+64)), make([]byte, 64+8*(8*71+64))
@@ -204,9 +205,9 @@ func photo(n int) (coefs []int16, quant [64]int16) {
 
 func BenchmarkIDCT(b *testing.B) {
 	for _, n := range []int{1, 2, 50} {
-		for _, l := range []Level{Generic, AVX2} {
+		for _, l := range []simd.Level{simd.Generic, simd.AVX2} {
 			b.Run(fmt.Sprintf("blocks=%d/%v", n, l), func(b *testing.B) {
-				defer SetLevel(l)()
+				defer simd.SetLevel(l)()
 				coefs, quant := photo(n)
 				dst := make([]byte, 64*n)
 				for b.Loop() {
@@ -223,11 +224,11 @@ func BenchmarkReducedIDCT(b *testing.B) {
 	dst := make([]byte, 64*50)
 	for _, tt := range []struct {
 		size  int
-		level Level
+		level simd.Level
 		f     func([]byte, int, []int16, *[64]int16, int)
-	}{{4, Generic, IDCT4}, {4, AVX2, IDCT4}, {2, Generic, IDCT2}, {1, Generic, IDCT1}} {
+	}{{4, simd.Generic, IDCT4}, {4, simd.AVX2, IDCT4}, {2, simd.Generic, IDCT2}, {1, simd.Generic, IDCT1}} {
 		b.Run(fmt.Sprintf("size=%d/%v", tt.size, tt.level), func(b *testing.B) {
-			defer SetLevel(tt.level)()
+			defer simd.SetLevel(tt.level)()
 			for b.Loop() {
 				tt.f(dst, tt.size*50, coefs, &quant, 50)
 			}

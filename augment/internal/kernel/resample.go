@@ -1,5 +1,7 @@
 package kernel
 
+import "shardtool/internal/simd"
+
 // The passes of a resize, in fixed point. Samples are bytes; what lies between
 // the passes are words with 7 fraction bits, in rows padded to RowUnit:
 //
@@ -69,7 +71,7 @@ const (
 // Pack makes ready for rows of that many samples.
 func (a *Across) Pack(held int) {
 	a.held, a.form = held, plainForm
-	if Active() < AVX2 {
+	if simd.Active() < simd.AVX2 {
 		a.packPlain()
 		return
 	}
@@ -213,7 +215,7 @@ func (d *Down) Run(dst []int16, dstStride int, src []int16, srcStride, base, fro
 	for _, row := range first {
 		_ = src[(int(row)-base)*srcStride:][(taps-1)*srcStride+width-1]
 	}
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		d.fast(dst, dstStride, src, srcStride, first, base, from, width)
 		return
 	}
@@ -276,7 +278,7 @@ const (
 func Color(y, cb, cr []int16, bits int) {
 	center, limit := int16(128<<bits), int32(255<<bits)
 	cb, cr = cb[:len(y)], cr[:len(y)]
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		colorFast(y, cb, cr, int(center), int(limit))
 		return
 	}
@@ -297,7 +299,7 @@ func saturate(v int32) int32 { return min(max(v, -1<<15), 1<<15-1) }
 // The slices have one length, a multiple of RowUnit.
 func Luma(r, g, b []int16) {
 	g, b = g[:len(r)], b[:len(r)]
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		lumaFast(r, g, b)
 		return
 	}
@@ -310,7 +312,7 @@ func Luma(r, g, b []int16) {
 // is a multiple of RowUnit.
 func Limit(v []int16, bits int) {
 	limit := int16(255 << bits)
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		limitFast(v, int(limit))
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"shardtool/internal/half"
+	"shardtool/internal/simd"
 )
 
 // Lines holds the scale and the bias of each column of a row of words, which
@@ -43,7 +44,7 @@ type Rect struct {
 
 // Streamed waits for what was stored past the caches.
 func Streamed() {
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		streamed()
 	}
 }
@@ -52,7 +53,7 @@ func Streamed() {
 // that all that it touches is there; the generic form makes the rest.
 func (r *Rect) simd(src []int16, size, unit int) int {
 	n := r.Columns &^ (unit - 1)
-	if Active() < AVX2 || n == 0 {
+	if simd.Active() < simd.AVX2 || n == 0 {
 		return 0
 	}
 	end := r.Offset + (r.Rows-1)*r.Stride
@@ -144,7 +145,7 @@ func StorePixels(r *Rect, c [3][]int16, bits int) {
 		dst := r.Dst[r.Offset+y*r.Stride:][:3*r.Columns]
 		red, green, blue := c[0][y*r.SrcStride:], c[1][y*r.SrcStride:], c[2][y*r.SrcStride:]
 		n := 0
-		if Active() >= AVX2 {
+		if simd.Active() >= simd.AVX2 {
 			n = r.Columns &^ 15
 			if n > 0 {
 				storePixelsFast(dst, red[:n], green[:n], blue[:n], bits)
@@ -166,7 +167,7 @@ func roundByte(v int16, bits int) byte {
 // multiple of RowUnit, and dst has three times that.
 func Interleave(dst, r, g, b []int16) {
 	dst, g, b = dst[:3*len(r)], g[:len(r)], b[:len(r)]
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		interleaveFast(dst, r, g, b)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"shardtool/internal/asmtest"
+	"shardtool/internal/simd"
 )
 
 // both runs f in generic Go and in assembly, on memory that f gets from room:
@@ -16,9 +17,9 @@ import (
 func both(t *testing.T, seed uint64, f func(r *rand.Rand, room func(n int) []byte) [][]byte) {
 	t.Helper()
 	var got [2][][]byte
-	for i, l := range []Level{Generic, AVX2} {
+	for i, l := range []simd.Level{simd.Generic, simd.AVX2} {
 		r := rand.New(rand.NewPCG(seed, 1))
-		undo := SetLevel(l)
+		undo := simd.SetLevel(l)
 		got[i] = f(r, func(n int) []byte {
 			b := asmtest.Walled(t, n, r.IntN(2) == 0)
 			for k := range b {

@@ -1,6 +1,10 @@
 package kernel
 
-import "math"
+import (
+	"math"
+
+	"shardtool/internal/simd"
+)
 
 // Triangle computes the weights of the triangle filter along one axis. Output i
 // is centered at Offset + (From+i*Step+0.5)*Scale, in pixels of a part of Count
@@ -23,7 +27,7 @@ type Triangle struct {
 // it and 1/4 of the one after. At its ends, a plane must be thought to go on:
 // First may be one before it, and weights may fall beyond it.
 func (t *Triangle) Fill(w *Weights, halved bool) {
-	if Active() >= AVX2 {
+	if simd.Active() >= simd.AVX2 {
 		n := 0
 		if halved {
 			n = 1

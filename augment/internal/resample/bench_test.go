@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"shardtool/augment/internal/kernel"
+	"shardtool/internal/simd"
 	"shardtool/tensor"
 )
 
@@ -39,12 +39,12 @@ func crop(width, height, i int) *Geometry {
 	}
 }
 
-var levels = []kernel.Level{kernel.Generic, kernel.AVX2}
+var levels = []simd.Level{simd.Generic, simd.AVX2}
 
 func eachLevel(b *testing.B, run func(b *testing.B)) {
 	for _, l := range levels {
-		undo := kernel.SetLevel(l)
-		if kernel.Active() == l {
+		undo := simd.SetLevel(l)
+		if simd.Active() == l {
 			b.Run(l.String(), run)
 		}
 		undo()

@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"shardtool/augment/internal/kernel"
 	"shardtool/format"
 	"shardtool/internal/asmtest"
+	"shardtool/internal/simd"
 	"shardtool/tensor"
 )
 
@@ -110,9 +110,9 @@ func TestSIMD(t *testing.T) {
 			n /= 3
 		}
 		var got [2][]byte
-		for i, l := range []kernel.Level{kernel.Generic, kernel.AVX2} {
+		for i, l := range []simd.Level{simd.Generic, simd.AVX2} {
 			out.Dst = asmtest.Walled(t, n, rapid.Bool().Draw(t, "wall after"))
-			undo := kernel.SetLevel(l)
+			undo := simd.SetLevel(l)
 			err := []*Resampler{&plain, &fast}[i].Run(p, g, out)
 			undo()
 			if err != nil {
@@ -138,8 +138,8 @@ func TestStreamed(t *testing.T) {
 		for _, nhwc := range []bool{false, true} {
 			for _, off := range []int{0, 16, dtype.Size()} {
 				var got [2][]byte
-				for i, l := range []kernel.Level{kernel.Generic, kernel.AVX2} {
-					undo := kernel.SetLevel(l)
+				for i, l := range []simd.Level{simd.Generic, simd.AVX2} {
+					undo := simd.SetLevel(l)
 					out := normalised(dtype, 224)
 					size := len(out.Dst)
 					memory := make([]byte, size+64)

@@ -7,19 +7,3 @@
 // VNNI was measured and taken out again: in several runs of BenchmarkCrop on an
 // EPYC of the fourth generation it was no faster than that for AVX2.
 package kernel
-
-import "shardtool/internal/simd"
-
-// Level is a set of instructions that kernels use.
-type Level = simd.Level
-
-const (
-	Generic = simd.Generic
-	AVX2    = simd.AVX2
-)
-
-// Active returns the level in use.
-func Active() Level { return simd.Active() }
-
-// SetLevel sets the level, for tests and benchmarks: see simd.SetLevel.
-func SetLevel(l Level) (undo func()) { return simd.SetLevel(l) }
