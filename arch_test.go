@@ -19,13 +19,13 @@ var may = map[string][]string{
 	"format":           {},
 	"format/compress":  {"format"},
 	"format/tfrecord":  {"format", "format/compress"},
-	"format/tfexample": {"format", "format/compress"},
+	"format/tfexample": {"format", "format/compress", "internal/..."},
 	"format/tarshard":  {"format", "format/compress"},
 	"format/index":     {"format", "format/compress", "format/tfrecord", "format/tarshard"},
 	"format/codec":     {"format", "format/compress", "format/tfexample", "tensor"},
-	"reader":           {"format/...", "reader/store"},
+	"reader":           {"format/...", "reader/store/..."},
 	"reader/store":     {"format/..."},
-	"reader/store/...": {"format/...", "reader/store"},
+	"reader/store/...": {"format/...", "reader/store/..."},
 	"reader/order":     {"format/..."},
 	"echo":             {"format", "reader/order", "tensor"},
 	"augment":          {"format", "tensor", "augment/...", "internal/..."},
@@ -34,6 +34,7 @@ var may = map[string][]string{
 	"internal/...":     {"internal/..."},
 	"shard":            {"format/...", "reader/...", "augment/..."},
 	"loader":           {"format/...", "reader/...", "echo", "augment/...", "tensor", "shard"},
+	"loader/...":       {"format/...", "augment/...", "tensor", "internal/..."},
 	"device":           {"tensor"},
 	"device/...":       {"tensor", "device"},
 	"bench":            {"format/...", "reader/...", "echo", "augment/...", "tensor", "loader", "device", "fixtures"},
@@ -45,7 +46,7 @@ var may = map[string][]string{
 }
 
 // testOnly is what only tests import.
-var testOnly = []string{"fixtures", "reader/store/faultstore", "internal/asmtest"}
+var testOnly = []string{"fixtures", "reader/store/faultstore", "reader/store/faultserver", "reader/store/storetest", "internal/asmtest"}
 
 const module = "shardtool"
 

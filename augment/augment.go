@@ -70,6 +70,7 @@ type Transform struct {
 	open   NewDecoder
 	rest   bool // without randomness
 	shrink bool
+	other  bool // decodes by another decoder than Standard
 }
 
 // ImageNetTrain is the usual training transform: RandomResizedCrop to
@@ -167,7 +168,7 @@ func repeats(op Op) int {
 // Standard.
 func (t *Transform) WithDecoder(open NewDecoder) *Transform {
 	c := *t
-	c.open = open
+	c.open, c.other = open, true
 	return &c
 }
 
@@ -188,6 +189,12 @@ func (t *Transform) WithShrink() *Transform {
 	c := *t
 	c.shrink = true
 	return &c
+}
+
+// Fingerprint is a line that is equal for transforms that do the same. Of a
+// decoder given by WithDecoder it tells only that there is one.
+func (t *Transform) Fingerprint() string {
+	return fmt.Sprintf("%v %v of %016x, random %t, shrink %t, own decoder %t", t.DType(), t.Shape(), t.list, !t.rest, t.shrink, t.other)
 }
 
 // DType returns the type of the elements that Apply writes.

@@ -41,11 +41,11 @@ type Options struct {
 	Shards []string        // none: the photographs of package fixtures
 	Read   *reader.Options // how shards are read
 
-	Field   string // that holds the pictures, or alternatives by semicolons; "": the usual names
-	Batch   int    // samples; 0 stands for 64
-	Workers int    // that decode; 0 stands for GOMAXPROCS
-	Seed    uint64
-	Echo    echo.Options
+	// Load says what is loaded and how. Without Columns it is pictures of
+	// Field, for training. Epochs and Resume are of no matter: shards are read
+	// again as often as needed.
+	Load  loader.Options
+	Field string // that holds the pictures, or alternatives by semicolons; "": the usual names
 
 	Duration time.Duration // of the window; 0 stands for 5 s
 	Warmup   time.Duration // before it; 0 stands for 1 s
@@ -53,6 +53,8 @@ type Options struct {
 	Device   device.Device  // nil: the host
 	Progress func(Progress) // told after each batch; may be nil
 	Version  string         // of the program, for the report
+
+	transform string // in words
 }
 
 // Progress is how far a run is.
@@ -70,11 +72,11 @@ func (o *Options) withDefaults() Options {
 	if len(d.Shards) == 0 {
 		d.Store, d.Shards, d.Read = store.FS(fixtures.Photos), fixtures.PhotoShards, nil
 	}
-	if d.Batch == 0 {
-		d.Batch = 64
+	if d.Load.GlobalBatch == 0 {
+		d.Load.GlobalBatch = 64
 	}
-	if d.Workers == 0 {
-		d.Workers = runtime.GOMAXPROCS(0)
+	if d.Load.Workers == 0 {
+		d.Load.Workers = runtime.GOMAXPROCS(0)
 	}
 	if d.Duration == 0 {
 		d.Duration = 5 * time.Second
@@ -88,36 +90,41 @@ func (o *Options) withDefaults() Options {
 	if d.Field == "" {
 		d.Field = pictureFields
 	}
+	d.transform = "columns as asked"
+	if len(d.Load.Columns) == 0 {
+		d.Load.Columns = []loader.Column{loader.Image(d.Field, augment.ImageNetTrain(224))}
+		d.transform = transformWords
+	}
+	d.Load.Epochs, d.Load.Resume, d.Load.Prefetch = order.Endless, nil, prefetch
+	if d.sequential() {
+		d.Load.Tail = order.TailKeep
+	}
 	return d
+}
+
+// sequential reports whether shards are read in their order, by one rank.
+func (o *Options) sequential() bool {
+	return o.Load.Shuffle == order.None && o.Load.World <= 1 && o.Load.Tail == order.TailDefault && o.Load.Steps == 0 && o.Load.Lanes <= 1
 }
 
 // prefetch is how many batches are made ahead of the device.
 const prefetch = 3
 
-// Run measures: RandomResizedCrop to 224, flip, normalisation, float32 NCHW.
-// It ends with the first error of the data, and with that of ctx; there is no
-// report then.
+// Run measures; without Options.Load.Columns, RandomResizedCrop to 224, flip,
+// normalisation, float32 NCHW. It ends with the first error of the data, and
+// with that of ctx; there is no report then.
 func Run(ctx context.Context, o *Options) (*Report, error) {
 	opts := o.withDefaults()
 	if err := opts.checkShards(ctx); err != nil {
 		return nil, err
 	}
-	ld, err := loader.New(ctx, repeated(&opts), &loader.Options{
-		Columns:     []loader.Column{loader.Image(opts.Field, augment.ImageNetTrain(224))},
-		GlobalBatch: opts.Batch,
-		Seed:        opts.Seed,
-		Epochs:      order.Endless,
-		Tail:        order.TailKeep,
-		Echo:        opts.Echo,
-		Workers:     opts.Workers,
-		Prefetch:    prefetch,
-	})
+	ld, err := loader.New(ctx, repeated(&opts), &opts.Load)
 	if err != nil {
 		return nil, opts.unrepeated(err)
 	}
 	defer ld.Close()
 	r := &run{o: opts, ld: ld, window: newWindow(opts.Warmup, opts.Duration)}
-	if r.o.Echo, _, err = opts.Echo.Check(); err != nil {
+	if r.o.Load.Echo, _, err = opts.Load.Echo.Check(); err != nil {
 		return nil, err
 	}
 	if err := r.measure(ctx); err != nil {
@@ -157,9 +164,13 @@ func (o *Options) unrepeated(err error) error {
 }
 
 // repeated returns the shards many times over as one data set: batches do not
-// reach across the end of an epoch, and a few shards would give short ones.
+// reach across the end of an epoch, and a few shards would give short ones. Where
+// the order is another than theirs it is left as it is asked for.
 func repeated(o *Options) *reader.Dataset {
 	const enough = 4096
+	if !o.sequential() && o.Load.Tail != order.TailKeep {
+		return reader.New(o.Store, o.Shards, o.Read)
+	}
 	times := max(1, enough/len(o.Shards))
 	return reader.New(o.Store, slices.Repeat(o.Shards, times), o.Read)
 }

@@ -188,7 +188,7 @@ func TestRun(t *testing.T) {
 			d := &slow{step: 100 * time.Millisecond}
 			var last Progress
 			r, err := Run(t.Context(), &Options{
-				Batch: 4, Workers: 2, Echo: e, Device: d, Duration: time.Second, Warmup: time.Millisecond, Version: "v",
+				Load: loader.Options{GlobalBatch: 4, Workers: 2, Echo: e}, Device: d, Duration: time.Second, Warmup: time.Millisecond, Version: "v",
 				Progress: func(p Progress) { last = p },
 			})
 			if err != nil {
@@ -229,7 +229,7 @@ func TestRunEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d := &slow{step: time.Hour, onPut: func(int) { time.AfterFunc(time.Minute, cancel) }}
 		began := time.Now()
-		r, err := Run(ctx, &Options{Batch: 2, Device: d})
+		r, err := Run(ctx, &Options{Load: loader.Options{GlobalBatch: 2}, Device: d})
 		if r != nil || !errors.Is(err, context.Canceled) || time.Since(began) != time.Minute || d.puts != 1 {
 			t.Errorf("%v, %v after %v", r, err, time.Since(began))
 		}
@@ -248,8 +248,8 @@ func TestRunErrors(t *testing.T) {
 		"a device":       {Options{Store: &store.Local{}, Shards: []string{os.DevNull}}, format.ErrUsage},
 		"no such field":  {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/raw.tfrecord"}}, format.ErrMissing},
 		"broken picture": {Options{Store: &store.Local{}, Shards: []string{"../fixtures/cases/image/d3_shard.tar"}}, format.ErrTruncated},
-		"factor":         {Options{Echo: echo.Options{Factor: 0.5}}, format.ErrUsage},
-		"shard":          {Options{Echo: echo.Options{Unit: echo.Shard, Factor: 2}}, format.ErrUnsupported},
+		"factor":         {Options{Load: loader.Options{Echo: echo.Options{Factor: 0.5}}}, format.ErrUsage},
+		"shard":          {Options{Load: loader.Options{Echo: echo.Options{Unit: echo.Shard, Factor: 2}}}, format.ErrUnsupported},
 	} {
 		if r, err := Run(t.Context(), &tt.o); r != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, %v", name, r, err)

@@ -56,6 +56,10 @@ type Config struct {
 	Workers   int     `json:"workers"`
 	Seed      uint64  `json:"seed"`
 	Transform string  `json:"transform"`
+	Columns   string  `json:"columns"` // a line each
+	Shuffle   string  `json:"shuffle"`
+	World     int     `json:"world"`
+	Rank      int     `json:"rank"`
 	DurationS float64 `json:"duration_s"`
 	WarmupS   float64 `json:"warmup_s"`
 }
@@ -79,12 +83,13 @@ func (r *run) report() *Report {
 		Stages:          stages,
 		Bottleneck:      bottleneck(stages),
 		Echo: EchoReport{
-			Unit: o.Echo.Unit.String(), Keep: o.Echo.Keep.String(), Factor: o.Echo.Factor,
-			R: ratio(stages, w.total, o.Echo),
+			Unit: o.Load.Echo.Unit.String(), Keep: o.Load.Echo.Keep.String(), Factor: o.Load.Echo.Factor,
+			R: ratio(stages, w.total, o.Load.Echo),
 		},
 		Config: Config{
-			Source: source(o.Shards), Shards: len(o.Shards), Batch: o.Batch, Workers: o.Workers, Seed: o.Seed,
-			Transform: transformWords, DurationS: o.Duration.Seconds(), WarmupS: o.Warmup.Seconds(),
+			Source: source(o.Shards), Shards: len(o.Shards), Batch: o.Load.GlobalBatch, Workers: o.Load.Workers, Seed: o.Load.Seed,
+			Transform: o.transform, Columns: r.ld.Plan().Columns, Shuffle: o.Load.Shuffle.String(), World: r.ld.World(), Rank: o.Load.Rank,
+			DurationS: o.Duration.Seconds(), WarmupS: o.Warmup.Seconds(),
 		},
 		Version:    o.Version,
 		CPU:        cpuName(),

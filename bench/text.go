@@ -16,15 +16,21 @@ func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	c := &r.Config
 	fmt.Fprintf(&b, "%s: %d shards, batches of %d, %d workers\n", c.Source, c.Shards, c.Batch, c.Workers)
+	if c.World > 1 {
+		fmt.Fprintf(&b, "rank %d of %d, which makes its part of each batch\n", c.Rank, c.World)
+	}
+	if c.Shuffle != "none" {
+		fmt.Fprintf(&b, "shuffle %s; ", c.Shuffle)
+	}
 	fmt.Fprintf(&b, "%s; echo %s\n\n", c.Transform, r.echoWords())
 
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
-		{"images/s", fmt.Sprintf("%.1f emitted, %.1f fresh", r.EmittedPerS, r.FreshPerS)},
+		{"samples/s", fmt.Sprintf("%.1f emitted, %.1f fresh", r.EmittedPerS, r.FreshPerS)},
 		{"MB/s", fmt.Sprintf("%.1f encoded", r.MBPerS)},
 		{"Mpix/s", fmt.Sprintf("%.1f decoded", r.MpixPerS)},
-		{"CPU", fmt.Sprintf("%.2f s for 1000 images", r.CPUPer1000)},
-		{"memory", fmt.Sprintf("%.0f MB at most, %.1f allocations an image", r.PeakRSSMB, r.AllocsPerSample)},
+		{"CPU", fmt.Sprintf("%.2f s for 1000 samples", r.CPUPer1000)},
+		{"memory", fmt.Sprintf("%.0f MB at most, %.1f allocations a sample", r.PeakRSSMB, r.AllocsPerSample)},
 		{"batches", fmt.Sprintf("%d in %.2f s, gap %.1f ms (p50), %.1f ms (p99)", r.Batches, r.Seconds, r.BatchGap.P50, r.BatchGap.P99)},
 	} {
 		fmt.Fprintf(table, "%s\t%s\n", row[0], row[1])

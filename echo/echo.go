@@ -88,8 +88,6 @@ func (o Options) Check() (Options, order.Factor, error) {
 			"echo of unit %v cannot keep %v: a shard keeps bytes, a sample bytes, decoded or augmented, a batch the batch", o.Unit, o.Keep)
 	case o.Buffer < 0:
 		return o, 0, format.Errorf(format.ErrUsage, format.Nowhere, "an echo buffer of %d", o.Buffer)
-	case o.Buffer > 0:
-		return o, 0, format.Errorf(format.ErrUnsupported, format.Nowhere, "a buffer behind the echo is not supported yet")
 	case f == order.One:
 		return o, f, nil
 	case !built:
@@ -104,12 +102,17 @@ type Account struct {
 	Emitted int64 // all emissions
 }
 
-// Add counts the emissions of a batch.
+// Add counts the emissions of a batch. Padding counts for nothing, and what
+// fills the tail of an epoch from its start is not fresh.
 func (a *Account) Add(refs []order.Ref) {
-	a.Emitted += int64(len(refs))
 	for i := range refs {
-		if refs[i].Copy == 0 {
+		switch r := &refs[i]; {
+		case r.Kind == order.Padding:
+		case r.Kind == order.Fresh && r.Copy == 0:
 			a.Fresh++
+			a.Emitted++
+		default:
+			a.Emitted++
 		}
 	}
 }

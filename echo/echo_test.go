@@ -25,7 +25,8 @@ func TestCheck(t *testing.T) {
 		{echo.Options{Factor: 2, Keep: echo.Decoded}, format.ErrUnsupported, 0},
 		{echo.Options{Factor: 2, Keep: echo.Augmented}, format.ErrUnsupported, 0},
 		{echo.Options{Factor: 2, Unit: echo.Shard}, format.ErrUnsupported, 0},
-		{echo.Options{Factor: 2, Buffer: 10}, format.ErrUnsupported, 0},
+		{echo.Options{Factor: 2, Buffer: 10}, nil, echo.Bytes},
+		{echo.Options{Factor: 2, Unit: echo.Batch, Buffer: 3}, nil, echo.Batched},
 		{echo.Options{Keep: echo.Batched}, format.ErrUsage, 0},
 		{echo.Options{Unit: echo.Batch, Keep: echo.Bytes}, format.ErrUsage, 0},
 		{echo.Options{Unit: echo.Batch, Keep: echo.Decoded}, format.ErrUsage, 0},
@@ -50,8 +51,9 @@ func TestAccount(t *testing.T) {
 	if a.Factor() != 0 {
 		t.Error("a factor of nothing")
 	}
-	a.Add([]order.Ref{{}, {Copy: 1}, {Index: 1}, {Index: 1, Copy: 1}, {Index: 1, Copy: 2}})
-	if a.Fresh != 2 || a.Emitted != 5 || a.Factor() != 2.5 {
+	a.Add([]order.Ref{{}, {Copy: 1}, {Index: 1}, {Index: 1, Copy: 1}, {Index: 1, Copy: 2}, {Index: 0, Kind: order.Wrapped}})
+	a.Add([]order.Ref{{Kind: order.Padding, Shard: -1, Index: -1}})
+	if a.Fresh != 2 || a.Emitted != 6 || a.Factor() != 3 {
 		t.Errorf("%+v, %v", a, a.Factor())
 	}
 }

@@ -87,10 +87,11 @@ var Nowhere = Location{Offset: Unknown, Record: Unknown}
 func In(name string) Location { return Location{Shard: name, Offset: Unknown, Record: Unknown} }
 
 // String returns the location as errors print it, for example
-// `train-000003.tar @ 1049088 (sample 412 "n01440764_10026")`, or "".
+// `train-000003.tar @ 1049088 (sample 412 "n01440764_10026")`, or "". The
+// shard is named as Redact does.
 func (l Location) String() string {
 	var b strings.Builder
-	b.WriteString(l.Shard)
+	b.WriteString(Redact(l.Shard))
 	if l.Offset >= 0 {
 		space(&b)
 		b.WriteString("@ ")

@@ -4,32 +4,48 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"shardtool/format"
+	"shardtool/loader/internal/column"
 	"shardtool/reader/order"
 	"shardtool/tensor"
 )
 
 // Batch is some samples as tensors, one for each column, the samples along the
 // first axis. It is the trainer's until Release; its tensors, keys and slices
-// are good until then. Where whole
-// batches are echoed (echo.Batch), the copies share one memory: they are to be
-// read, not written. Others may be written to.
+// are good until then. Where whole batches are echoed (echo.Batch), the copies
+// share one memory: they are to be read, not written. Others may be written
+// to.
 type Batch struct {
 	Refs  []order.Ref // which sample each place holds
-	Valid []bool      // false at a hole: a bad sample's place, filled with a copy of a good neighbour
-	Step  int64       // number of the batch in this run, from 0
+	Valid []bool      // false at a hole: a place without a sample of its own, filled with a copy of a good neighbour
+	Step  int64       // number of the batch that this loader made, from 0
 
-	l    *Loader
-	page atomic.Pointer[page]
+	l     *Loader
+	state State
+	again bool // a copy of a batch that was made before
+	page  atomic.Pointer[page]
 }
 
 // Len returns the number of samples.
 func (b *Batch) Len() int { return len(b.Refs) }
 
-// Column returns the tensor of column i, of the shape [Len ...].
-func (b *Batch) Column(i int) tensor.Dense { return b.live().columns[i] }
+// State returns where loading stands when this batch has been used: what
+// Options.Resume takes. It is small, and encodes to JSON. It is good for ever.
+func (b *Batch) State() *State {
+	s := b.state
+	return &s
+}
 
-// Arrays returns the tensors of all columns. The slice belongs to the batch.
-func (b *Batch) Arrays() []tensor.Dense { return b.live().columns }
+// Column returns the values of column i: of Image, Int64, Float32, Dense and
+// Func the array [Len ...]; of Padded that with the padding; of Ragged the rows
+// of all samples; of Bytes and Key the bytes of all. Location has none.
+func (b *Batch) Column(i int) tensor.Dense { return b.live().values[i] }
+
+// Arrays returns the arrays of all columns in their order, as a device takes
+// them: the values of each, and behind those of a Padded column its lengths,
+// behind those of Ragged, Bytes and Key the splits. The slice belongs to the
+// batch.
+func (b *Batch) Arrays() []tensor.Dense { return b.live().arrays }
 
 // Float32 returns the elements of column i, which must be of that type.
 func (b *Batch) Float32(i int) []float32 { return b.Column(i).Float32() }
@@ -37,15 +53,58 @@ func (b *Batch) Float32(i int) []float32 { return b.Column(i).Float32() }
 // Int64 returns the elements of column i, which must be of that type.
 func (b *Batch) Int64(i int) []int64 { return b.Column(i).Int64() }
 
+// Padded returns column i, which must be Padded.
+func (b *Batch) Padded(i int) tensor.Padded {
+	p := b.of(i, column.FormPadded)
+	return tensor.Padded{Values: p.values[i], Lengths: p.lengths[i]}
+}
+
+// Ragged returns column i, which must be Ragged.
+func (b *Batch) Ragged(i int) tensor.Ragged {
+	p := b.of(i, column.FormRagged)
+	return tensor.Ragged{Values: p.values[i], Splits: p.lengths[i]}
+}
+
+// Binary returns column i, which must be Bytes or Key.
+func (b *Batch) Binary(i int) tensor.Binary {
+	p := b.of(i, column.FormBinary)
+	return tensor.Binary{Data: p.values[i].Bytes(), Splits: p.lengths[i]}
+}
+
+func (b *Batch) of(i int, form column.Form) *page {
+	p := b.live()
+	if b.l.columns[i].form != form {
+		panic("loader: column is " + b.l.columns[i].form.String() + ", not " + form.String())
+	}
+	return p
+}
+
 // Key returns the key of the sample at place i, which has no bytes where the
 // sample has no key. A hole has its own key.
 func (b *Batch) Key(i int) []byte { return b.live().slots[i].key }
+
+// Location returns where the sample at place i stands. Building it allocates.
+func (b *Batch) Location(i int) format.Location {
+	s := &b.live().slots[i]
+	if s.ref.Kind == order.Padding {
+		return format.Nowhere
+	}
+	at := format.In(b.l.src.names()[s.ref.Shard])
+	at.Record, at.Key, at.Offset = s.ref.Index, string(s.key), s.offset
+	return at
+}
+
+// Draws returns what operations on the whole batch draw from, such as
+// augment.MixUp: a function of the seed, the step and the rank.
+func (b *Batch) Draws() uint64 {
+	return order.MixDraws(b.l.o.Seed, b.state.Epoch, b.state.Step, b.l.o.Rank)
+}
 
 // Work returns what was done for this batch: the encoded bytes of its fresh
 // samples, all fields counted, and the images and pixels decoded. A copy of a
 // batch that is kept costs nothing.
 func (b *Batch) Work() Work {
-	if b.Refs[0].Copy > 0 && b.l.plan.Unit == order.Batch {
+	if b.again {
 		return Work{}
 	}
 	return b.live().work()
@@ -85,26 +144,48 @@ func (b *Batch) live() *page {
 // page is the memory of a batch and what becomes of its slots. It is held by
 // the batch, by its echoes, and by the order stage while echoes are to come.
 type page struct {
-	pool    *pagePool
-	buf     *tensor.Buffer
-	columns []tensor.Dense
-	slots   []slot
-	refs    atomic.Int32
+	l     *Loader
+	buf   *tensor.Buffer
+	slots []slot
+	tasks []task
+	refs  atomic.Int32
+
+	values  []tensor.Dense // by column
+	lengths [][]int64      // by column: of padded ones, or the splits
+	counts  []tensor.Dense // the same as arrays
+	arrays  []tensor.Dense
+	cells   [][]cell // by column of any length: where the values of each slot are
+
+	mu       sync.Mutex
+	pieces   []*tensor.Buffer // memory that cells refer to; once assembled, that values are in
+	gathered []*tensor.Buffer // that values were put into just now
 
 	left    atomic.Int32  // slots still to be filled
 	done    chan struct{} // closed when none is
-	settled bool          // holes are filled and counted
-	err     error         // of settling
+	settled bool          // bad samples are counted
+	err     error         // of counting
 }
 
 // slot is the place of one sample in a batch.
 type slot struct {
-	ref   order.Ref
-	view  view // held until the slot is filled
-	bytes int64
-	key   []byte // memory of the slot, reused
-	err   error  // what makes it a hole
-	cost  Work
+	ref       order.Ref
+	chunk     *chunk // that its sample is in, held by the task; nil for padding
+	item      int32
+	bytes     int64
+	offset    int64
+	key       []byte // memory of the slot, reused
+	err       error  // what makes it a hole
+	tolerated bool   // the error costs nothing of the budget
+	cost      Work
+}
+
+// filled reports whether the slot holds its own sample.
+func (s *slot) filled() bool { return s.err == nil && s.chunk != nil }
+
+// cell is the value of a slot in a column of any length.
+type cell struct {
+	buf    *tensor.Buffer
+	off, n int
 }
 
 func (p *page) work() (w Work) {
@@ -136,28 +217,57 @@ func (l *Loader) newPage(n int) *page {
 	}
 	pool.mu.Unlock()
 	if p == nil {
-		p = &page{pool: pool, slots: make([]slot, l.o.GlobalBatch)}
+		p = l.makePage()
 	}
-	p.buf = pool.memory.Get(l.offsets[len(l.shapes)])
-	p.columns = l.columns(p.buf.Bytes(), n)
-	p.slots = p.slots[:n]
+	p.slots, p.tasks = p.slots[:n], p.tasks[:0]
+	p.buf = pool.memory.Get(l.pageBytes)
+	for i := range l.columns {
+		switch c := &l.columns[i]; c.form {
+		case column.FormDense:
+			p.values[i] = c.tensor(p.buf.Bytes(), n)
+		case column.FormPadded:
+			p.values[i] = c.tensor(p.buf.Bytes(), n)
+			p.counts[i] = c.numbers(p.buf.Bytes(), n)
+			p.lengths[i] = p.counts[i].Int64()
+		case column.FormRagged, column.FormBinary:
+			p.counts[i] = c.numbers(p.buf.Bytes(), n+1)
+			p.lengths[i] = p.counts[i].Int64()
+			p.cells[i] = p.cells[i][:n]
+		}
+	}
 	p.left.Store(int32(n))
 	p.refs.Store(1)
 	p.done, p.settled, p.err = make(chan struct{}), false, nil
 	return p
 }
 
-// columns cuts a batch's memory into tensors of n samples.
-func (l *Loader) columns(mem []byte, n int) []tensor.Dense {
-	columns := make([]tensor.Dense, len(l.shapes))
-	for i, shape := range l.shapes {
-		if n < l.o.GlobalBatch {
-			shape = append(tensor.Shape{n}, shape[1:]...)
-		}
-		dtype := l.o.Columns[i].kind.dtype()
-		columns[i] = tensor.View(dtype, shape, mem[l.offsets[i]:][:dtype.Size()*shape.Elems()])
+func (l *Loader) makePage() *page {
+	n := len(l.columns)
+	p := &page{
+		l: l, slots: make([]slot, l.perRank), tasks: make([]task, 0, l.perRank),
+		values: make([]tensor.Dense, n), lengths: make([][]int64, n), counts: make([]tensor.Dense, n), cells: make([][]cell, n),
 	}
-	return columns
+	for i := range l.columns {
+		if f := l.columns[i].form; f == column.FormRagged || f == column.FormBinary {
+			p.cells[i] = make([]cell, l.perRank)
+		}
+	}
+	return p
+}
+
+// newTask returns a task of the page for slots first to last-1.
+func (p *page) newTask(first, last int) *task {
+	p.tasks = p.tasks[:len(p.tasks)+1]
+	t := &p.tasks[len(p.tasks)-1]
+	t.page, t.first, t.last, t.ran = p, first, last, false
+	return t
+}
+
+// adopt keeps memory until the page lets go of it.
+func (p *page) adopt(b *tensor.Buffer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pieces = append(p.pieces, b)
 }
 
 func (p *page) retain() { p.refs.Add(1) }
@@ -166,20 +276,44 @@ func (p *page) release() {
 	if p.refs.Add(-1) > 0 {
 		return
 	}
+	for i := range p.tasks {
+		if t := &p.tasks[i]; !t.ran { // the pipeline has ended
+			t.letGo()
+		}
+	}
+	p.dropPieces()
 	p.buf.Release()
-	p.buf, p.columns = nil, nil
+	p.buf = nil
+	clear(p.values)
+	clear(p.lengths)
+	clear(p.counts)
+	clear(p.arrays)
+	p.arrays = p.arrays[:0]
+	for i := range p.cells {
+		clear(p.cells[i])
+	}
 	for i := range p.slots {
 		p.slots[i] = slot{key: p.slots[i].key[:0]}
 	}
-	pool := p.pool
+	pool := &p.l.pages
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
 	pool.free = append(pool.free, p)
 }
 
-// finished counts n slots as filled, or given up.
+func (p *page) dropPieces() {
+	for i, b := range p.pieces {
+		b.Release()
+		p.pieces[i] = nil
+	}
+	p.pieces = p.pieces[:0]
+}
+
+// finished counts n slots as filled. Who fills the last makes the batch of
+// them.
 func (p *page) finished(n int) {
 	if p.left.Add(int32(-n)) == 0 {
+		p.assemble()
 		close(p.done)
 	}
 }

@@ -18,18 +18,41 @@ const (
 	fieldBytes = 64
 )
 
-// chunk is a run of samples of one shard. Whoever holds it may read it; the
-// last release recycles it.
+// chunk is some samples of a shard that were read together: a stretch of a run,
+// or what a job reads at places. Whoever holds it may read it once it is ready;
+// the last release recycles it.
 type chunk struct {
-	pool    *chunkPool
-	buf     *tensor.Buffer
-	used    int // bytes of buf
+	pool *chunkPool
+	buf  *tensor.Buffer
+	size int64 // admitted by the gate
+	refs atomic.Int32
+
+	items []item
+	first int64 // index of the first item, of a run
+
+	// Of a run: samples in buf, of which used bytes are taken.
+	used    int
 	weight  int // bytes of what was added, with the descriptions of fields
 	samples []format.Sample
 	fields  []format.Field
-	bytes   []int64 // of each sample's fields, as they were read
-	refs    atomic.Int32
+
+	mu      sync.Mutex
+	ready   bool
+	waiting []*task // for it to be ready
 }
+
+// item is one sample of a chunk.
+type item struct {
+	sample int32 // among the samples; none (-1) where data is to be parsed
+	shard  int32
+	index  int64
+	off    int64  // of data in the shard
+	data   []byte // to be parsed
+	bytes  int64  // of the sample's fields, as they were read
+	err    error  // why there is no sample
+}
+
+const unparsed = -1
 
 // chunkPool recycles chunks and bounds the memory of those in use.
 type chunkPool struct {
@@ -39,9 +62,8 @@ type chunkPool struct {
 	free   []*chunk
 }
 
-// get returns an empty chunk with room for n bytes, held by the caller. The
-// gate must have admitted sizeOf(n) bytes.
-func (p *chunkPool) get(n int) *chunk {
+// get returns a chunk without items and memory, held by the caller.
+func (p *chunkPool) get() *chunk {
 	p.mu.Lock()
 	var c *chunk
 	if len(p.free) > 0 {
@@ -52,9 +74,14 @@ func (p *chunkPool) get(n int) *chunk {
 	if c == nil {
 		c = &chunk{pool: p}
 	}
-	c.buf = p.memory.Get(n)
 	c.refs.Store(1)
 	return c
+}
+
+// allocate gives the chunk n bytes, which the gate must have admitted.
+func (c *chunk) allocate(n int) {
+	c.buf = c.pool.memory.Get(n)
+	c.size = int64(n)
 }
 
 func (c *chunk) retain() { c.refs.Add(1) }
@@ -63,30 +90,42 @@ func (c *chunk) release() {
 	if c.refs.Add(-1) > 0 {
 		return
 	}
-	n := int64(len(c.buf.Bytes()))
-	c.buf.Release()
+	if c.buf != nil {
+		c.buf.Release()
+	}
 	clear(c.samples)
 	clear(c.fields)
-	c.buf, c.used, c.weight = nil, 0, 0
-	c.samples, c.fields, c.bytes = c.samples[:0], c.fields[:0], c.bytes[:0]
+	clear(c.items)
+	clear(c.waiting)
+	size := c.size
+	c.buf, c.size, c.used, c.weight, c.first, c.ready = nil, 0, 0, 0, 0, false
+	c.samples, c.fields, c.items, c.waiting = c.samples[:0], c.fields[:0], c.items[:0], c.waiting[:0]
 	p := c.pool
 	p.mu.Lock()
 	p.free = append(p.free, c)
 	p.mu.Unlock()
-	p.gate.give(n)
+	p.gate.give(size)
 }
 
 // fits reports whether a sample that needs n bytes can be added.
 func (c *chunk) fits(n int) bool {
-	return len(c.samples) < chunkSamples && c.weight+n <= len(c.buf.Bytes())
+	return len(c.items) < chunkSamples && c.weight+n <= int(c.size)
 }
 
-// add copies a sample: its key, and of its fields the names of all and the
-// data of those that are wanted.
-func (c *chunk) add(s *format.Sample, need int, wanted []bool) {
+// add copies a sample: its key and record, and of its fields the names of all
+// and the data of those that are wanted.
+func (c *chunk) add(s *format.Sample, shard int32, index int64, need int, wanted []bool) {
 	c.weight += need
+	it := item{sample: int32(len(c.samples)), shard: shard, index: index, bytes: s.Bytes()}
 	mine := *s
+	mine.Index = index
 	mine.Key = c.keep(s.Key)
+	if s.Fields == nil {
+		it.bytes = int64(len(s.Record))
+		mine.Record = c.keep(s.Record)
+	} else {
+		mine.Record = nil
+	}
 	first := len(c.fields)
 	for i := range s.Fields {
 		f := s.Fields[i]
@@ -97,10 +136,33 @@ func (c *chunk) add(s *format.Sample, need int, wanted []bool) {
 		}
 		c.fields = append(c.fields, f)
 	}
-	// Should the list move while it grows, older samples keep the old one.
-	mine.Fields = c.fields[first:len(c.fields):len(c.fields)]
+	if len(s.Fields) > 0 {
+		// Should the list move while it grows, older samples keep the old one.
+		mine.Fields = c.fields[first:len(c.fields):len(c.fields)]
+	}
 	c.samples = append(c.samples, mine)
-	c.bytes = append(c.bytes, s.Bytes())
+	c.items = append(c.items, it)
+}
+
+// hold copies a whole sample and returns its number.
+func (c *chunk) hold(s *format.Sample) int32 {
+	mine := *s
+	mine.Key, mine.Record = c.keep(s.Key), c.keep(s.Record)
+	mine.Fields = append([]format.Field(nil), s.Fields...)
+	for i := range mine.Fields {
+		mine.Fields[i].Data = c.keep(mine.Fields[i].Data)
+	}
+	c.samples = append(c.samples, mine)
+	return int32(len(c.samples) - 1)
+}
+
+// bytesOf is how many bytes of memory hold takes.
+func bytesOf(s *format.Sample) int {
+	n := len(s.Key) + len(s.Record)
+	for i := range s.Fields {
+		n += len(s.Fields[i].Data)
+	}
+	return n
 }
 
 func (c *chunk) keep(b []byte) []byte {
@@ -112,13 +174,33 @@ func (c *chunk) keep(b []byte) []byte {
 	return c.buf.Bytes()[at:c.used:c.used]
 }
 
+// complete makes the chunk ready and passes on the tasks that had to wait for
+// it alone.
+func (c *chunk) complete(run func(*task)) {
+	c.mu.Lock()
+	c.ready = true
+	waiting := c.waiting
+	c.mu.Unlock()
+	for _, t := range waiting {
+		if t.wait.Add(-1) == 0 {
+			run(t)
+		}
+	}
+}
+
+// await reports whether the chunk is ready; if not, it will count the task
+// down when it is.
+func (c *chunk) await(t *task) (ready bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ready {
+		c.waiting = append(c.waiting, t)
+	}
+	return c.ready
+}
+
 // view is one sample of a chunk.
 type view struct {
 	chunk *chunk
-	i     int
-	shard int32
-	epoch int32
-	index int64
+	i     int32
 }
-
-func (v *view) sample() *format.Sample { return &v.chunk.samples[v.i] }

@@ -1,121 +1,66 @@
 package loader
 
 import (
-	"bytes"
-	"image"
-	"strconv"
-	"strings"
-	"time"
-
 	"shardtool/augment"
 	"shardtool/format"
-	"shardtool/format/tfexample"
+	"shardtool/loader/internal/column"
 	"shardtool/tensor"
 )
 
-// Column is one tensor of a batch, made of one field of each sample.
-type Column struct {
-	field string // alternatives by semicolons
-	kind  columnKind
+// Column is one part of a batch, made of one field of each sample. A field may
+// be given as alternatives by semicolons, such as "jpg;jpeg;png": the first
+// that a sample has is taken. A sample without the field is a bad sample,
+// unless Or gives a default or OrHole makes its place a hole.
+type Column = column.Column
+
+// PadOptions says how lists come to one length. The zero value pads with zeros
+// and refuses lists that are too long.
+type PadOptions = column.PadOptions
+
+// Image is a column of pictures, decoded and transformed by t: a tensor of the
+// transform's type and [B ...] with its shape.
+func Image(field string, t *augment.Transform) Column { return column.Image(field, t) }
+
+// Int64 is a column of whole numbers, such as labels: [B]. The field is one
+// number, as text or as a feature.
+func Int64(field string) Column { return column.Int64(field) }
+
+// Float32 is a column of numbers: [B].
+func Float32(field string) Column { return column.Float32(field) }
+
+// Dense is a column of arrays of one shape: [B shape...]. The field has exactly
+// as many values.
+func Dense(field string, dtype tensor.DType, shape ...int) Column {
+	return column.Dense(field, dtype, shape...)
 }
 
-// columnKind is what the columns of a kind have in common. It is safe for use
-// by several goroutines.
-type columnKind interface {
-	dtype() tensor.DType
-	shape() tensor.Shape // of one sample
-	newFiller(limits *format.Limits) filler
+// Ragged is a column of lists of any length: see tensor.Ragged. Rows have the
+// inner axes.
+func Ragged(field string, dtype tensor.DType, inner ...int) Column {
+	return column.Ragged(field, dtype, inner...)
 }
 
-// filler turns a field into a slot of a batch. It is for one goroutine. Its
-// errors lack the place of the sample.
-type filler interface {
-	fill(slot tensor.Dense, f *format.Field, draws augment.Draws, t *taskMeter) error
+// Padded is a column of lists that are padded to a length: [B length ...], and
+// how many values each had. o may be nil.
+func Padded(field string, dtype tensor.DType, length int, o *PadOptions) Column {
+	return column.Padded(field, dtype, length, o)
 }
 
-// Image is a column of pictures: the field, or the first that is present of
-// alternatives such as "jpg;jpeg;png", decoded and transformed by t.
-func Image(field string, t *augment.Transform) Column {
-	return Column{field, imageKind{t}}
-}
+// Bytes is a column of byte strings: the field as it is stored.
+func Bytes(field string) Column { return column.Bytes(field) }
 
-type imageKind struct{ t *augment.Transform }
+// Key is a column of the samples' keys: byte strings.
+func Key() Column { return column.Key() }
 
-func (k imageKind) dtype() tensor.DType { return k.t.DType() }
-func (k imageKind) shape() tensor.Shape { return k.t.Shape() }
-func (k imageKind) newFiller(limits *format.Limits) filler {
-	return &imageFiller{w: k.t.NewWorker(limits), t: k.t}
-}
+// Location is a column of where the samples stand: see Batch.Location.
+func Location() Column { return column.Location() }
 
-type imageFiller struct {
-	w  *augment.Worker
-	t  *augment.Transform
-	px augment.Pixels
-}
-
-func (c *imageFiller) fill(slot tensor.Dense, f *format.Field, draws augment.Draws, t *taskMeter) error {
-	if f.Kind != format.Bytes {
-		return format.Errorf(format.ErrSchema, format.Nowhere, "an image is one byte string, not %v", f.Kind)
-	}
-	h, err := c.w.Header(f.Data)
-	if err != nil {
-		return err
-	}
-	plan := c.t.Plan(h, draws)
-	if err := c.w.DecodePlan(&c.px, f.Data, &plan); err != nil {
-		return err
-	}
-	t.images++
-	t.pixels += rectPixels(c.px.Rect)
-	begin := time.Now()
-	err = c.w.Apply(slot, &c.px, &plan)
-	t.augment += time.Since(begin)
-	return err
-}
-
-func rectPixels(r image.Rectangle) int64 { return int64(r.Dx()) * int64(r.Dy()) }
-
-// Int64 is a column of whole numbers, such as labels: the field as decimal
-// text, white space around it allowed, or an int64 feature of one value.
-func Int64(field string) Column { return Column{field, int64Kind{}} }
-
-type int64Kind struct{}
-
-func (int64Kind) dtype() tensor.DType             { return tensor.Int64 }
-func (int64Kind) shape() tensor.Shape             { return nil }
-func (int64Kind) newFiller(*format.Limits) filler { return &int64Filler{} }
-
-type int64Filler struct{ values []int64 }
-
-func (c *int64Filler) fill(slot tensor.Dense, f *format.Field, _ augment.Draws, _ *taskMeter) error {
-	var err error
-	switch f.Kind {
-	case format.Bytes:
-		slot.Int64()[0], err = parseInt64(f.Data)
-	default:
-		c.values, err = tfexample.FeatureOf(f.Kind, f.Data).AppendInt64(c.values[:0])
-		if err == nil && len(c.values) != 1 {
-			err = format.Errorf(format.ErrSchema, format.Nowhere, "%d values, want one int64", len(c.values))
-		}
-		if err == nil {
-			slot.Int64()[0] = c.values[0]
-		}
-	}
-	return err
-}
-
-func parseInt64(text []byte) (int64, error) {
-	const most = 64 // bytes of text worth showing
-	word := bytes.TrimSpace(text)
-	v, err := strconv.ParseInt(string(word[:min(len(word), most)]), 10, 64)
-	if err != nil {
-		return 0, format.Errorf(format.ErrSchema, format.Nowhere, "%.64q is no int64 in decimal", word)
-	}
-	return v, nil
-}
-
-func missing(s *format.Sample, field string) error {
-	at := s.Location()
-	at.Field = field
-	return format.Errorf(format.ErrMissing, at, "the sample has %s", strings.Join(s.Names(), ", "))
+// Func is a column that a function makes: dst, zeroed, is the sample's place in
+// the batch, of that type and shape. It runs in the workers, several at once,
+// so it may change nothing that is shared; the sample is lent until it returns.
+// What it writes must follow from the sample and the draws alone, for the
+// batches to be the same again. Its error makes the sample a bad one. name
+// enters the fingerprint of the plan, for the function cannot.
+func Func(name string, dtype tensor.DType, shape tensor.Shape, f func(dst tensor.Dense, s *format.Sample, draws augment.Draws) error) Column {
+	return column.Func(name, dtype, shape, f)
 }

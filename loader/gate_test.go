@@ -9,16 +9,16 @@ import (
 
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := &shardStream{}, &shardStream{}
+		first, second := &run{}, &run{}
 		ctx, cancel := context.WithCancel(t.Context())
-		g := &gate{limit: 100}
-		if err := g.take(ctx, 100, second); err != nil {
+		g := &gate{limit: 100, urgent: -1}
+		if err := g.take(ctx, 100, second, laterStep); err != nil {
 			t.Fatal(err)
 		}
-		passed := make(chan *shardStream, 10)
-		ask := func(s *shardStream) {
+		passed := make(chan *run, 10)
+		ask := func(s *run) {
 			go func() {
-				if g.take(ctx, 60, s) == nil {
+				if g.take(ctx, 60, s, laterStep) == nil {
 					passed <- s
 				}
 			}()
@@ -48,7 +48,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("%d passed, %d used", len(passed), g.used)
 		}
 		cancel()
-		if err := g.take(ctx, 60, first); !errors.Is(err, context.Canceled) {
+		if err := g.take(ctx, 60, first, laterStep); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})

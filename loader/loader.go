@@ -1,77 +1,73 @@
 // Package loader is the pipeline that feeds training: shards in, batches of
 // tensors out, in an order that follows from the plan and the data alone.
 //
-//	             chunks              refs            slots
-//	fetch ×F ═══════════▶ order ───────────▶ work ×W ─────▶ deliver ─▶ trainer
-//	read samples,     pick the next     decode, augment,   in order,
-//	copy to chunks    batch's samples   write to the slot  fill holes
+//	  runs read shards         chunks
+//	  in stretches     ══════════════════╗
+//	                                     ▼             slots
+//	order ─ the next batch's samples ─▶ tasks ─▶ work ×W ─▶ deliver ─▶ trainer
+//	                                     ▲       decode,     in order
+//	  jobs read samples        chunks    ║       augment, write
+//	  at their places  ══════════════════╝       to the slot
 //
-// Fetching waits for stores and decoding for cores, so they are pools of their
-// own. A chunk is up to 1 MiB or 1024 samples of one shard, a larger sample is
-// a chunk of its own; it is the unit of hand-over and of counting holders. A
-// worker writes straight into the slot of the batch. Whatever the number of
-// workers, the batches are equal bit for bit.
+// The order stage runs ahead of the trainer by the batches that Prefetch
+// allows. Where the order goes through shards in stretches (order.None, Block,
+// Stream), a run for each of them reads ahead; where it does not (Global, or a
+// rank's part of None), samples are read at the places that an index tells.
+// Fetching waits for stores and decoding for cores, so they are goroutines of
+// their own. A chunk is the unit of hand-over and of counting holders: up to
+// 1 MiB or 1024 samples of one shard, and a larger sample alone. A worker
+// writes straight into the slot of the batch; values of any length are gathered
+// when the last slot is filled. Whatever the number of workers, the batches are
+// equal bit for bit.
 //
-// Every stage is held back by the one behind it: batches by Prefetch, chunks
-// by MemoryBytes. The chunk that the next batch waits for is always admitted,
+// Every stage is held back by the one behind it: batches by Prefetch, samples
+// under way by MemoryBytes. What the next batch waits for is always admitted,
 // so that the bound cannot stop the pipeline.
 //
-// For now there is one rank, no shuffling and no resuming.
+// [Batch.State] says where loading stands; [Options.Resume] goes on from there,
+// with the same batches that would have come, also in another process, on
+// another machine or, as far as Options.Lanes allows, with another number of
+// ranks.
 package loader
 
 import (
 	"context"
 	"iter"
-	"runtime"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/reader"
 	"shardtool/reader/order"
-	"shardtool/tensor"
 )
 
-// Options says what is loaded and how. Columns must be given; the zero value
-// of the rest is good.
-type Options struct {
-	Columns     []Column
-	GlobalBatch int           // samples of a batch; 0 stands for 64
-	Seed        uint64        // of all random choices
-	Epochs      int           // passes over the fresh samples; order.Endless for no end; 0 stands for 1
-	Shuffle     order.Shuffle // only order.None for now: shuffle the shards once, by shardtool convert --shuffle
-	Tail        order.Tail    // what becomes of a short last batch: kept (default) or dropped, for now
-	Echo        echo.Options  // which unit is repeated how often
-
-	OnBad       OnBad
-	Workers     int   // that decode; 0 stands for GOMAXPROCS
-	Fetchers    int   // shards read at a time; 0 stands for 4
-	Prefetch    int   // batches made ahead of the trainer; 0 stands for 3
-	Hold        int   // batches that the trainer may hold at a time; 0 stands for 4
-	MemoryBytes int64 // bound of the memory for batches and chunks; 0: what batches need, and 256 MiB
-	Limits      *format.Limits
-}
-
-// OnBad says what happens to a sample that cannot be decoded or lacks a field.
-type OnBad struct {
-	// Skip is how many of them may become holes of their batches; with one
-	// more, or with 0, loading stops with the error. Negative: any number.
-	Skip int64
-}
+// State is where loading stands: see Batch.State.
+type State = order.State
 
 // Loader is a pipeline. Close ends it.
 type Loader struct {
-	src  source
-	o    Options
-	plan order.Plan
-	echo echo.Options
+	src     source
+	o       Options
+	plan    order.Plan
+	machine *order.Machine
 
-	shapes  []tensor.Shape // of a full batch, by column
-	offsets []int          // of the columns in a batch's memory, then its size
-	pages   pagePool
-	chunks  chunkPool
+	perRank  int    // samples of a full batch
+	shared   bool   // the lanes of this rank share one reading
+	scatter  bool   // samples are read at their places, and not by runs
+	direct   bool   // samples are given as they are taken, each once
+	copies   bool   // samples that wait are copied out of their chunks
+	far      []bool // by shard: reading it goes over a network
+	runsOpen int    // of a reading, at a time
+
+	columns    []placement
+	allFields  bool // a column reads anything of a sample
+	pageBytes  int
+	terms      []MemoryTerm
+	chunkBytes int
+	pages      pagePool
+	chunks     chunkPool
 
 	held atomic.Int64 // batches that the trainer holds
 
@@ -83,67 +79,48 @@ type Loader struct {
 	tally  tally
 }
 
-// New checks the options and returns a loader of the dataset. What makes no
-// sense, or needs more than MemoryBytes, is ErrUsage; what is not built yet is
-// ErrUnsupported. Nothing is opened before Batches.
+// New checks the options and returns a loader of the dataset, whose manifest it
+// makes (see reader.Dataset.Manifest). What makes no sense, or needs more than
+// MemoryBytes, is ErrUsage; a Resume of another plan is ErrStale, naming what
+// differs; what is not built yet is ErrUnsupported. Shards are opened by
+// Batches.
 func New(ctx context.Context, ds *reader.Dataset, o *Options) (*Loader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return newLoader(datasetSource{ds}, o)
+	src, err := newDatasetSource(ctx, ds)
+	if err != nil {
+		return nil, err
+	}
+	return newLoader(ctx, src, o)
 }
 
-func newLoader(src source, o *Options) (*Loader, error) {
+func newLoader(ctx context.Context, src source, o *Options) (*Loader, error) {
 	l := &Loader{src: src}
 	if o != nil {
 		l.o = *o
 	}
-	l.o.setDefaults()
-	if err := l.check(); err != nil {
-		return nil, err
+	l.far = make([]bool, len(src.names()))
+	for i := range l.far {
+		l.far[i] = src.far(i)
 	}
-	if err := l.layOut(); err != nil {
-		return nil, err
+	l.o.setDefaults(slices.Contains(l.far, true))
+	for _, step := range []func() error{
+		l.o.place, l.o.check,
+		func() error { return l.makePlan(ctx) },
+		func() error { return l.chooseReading(ctx) },
+		l.layOut,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	return l, nil
 }
 
-func (o *Options) setDefaults() {
-	for _, d := range []struct {
-		v *int
-		d int
-	}{
-		{&o.GlobalBatch, 64}, {&o.Epochs, 1}, {&o.Workers, runtime.GOMAXPROCS(0)},
-		{&o.Fetchers, 4}, {&o.Prefetch, 3}, {&o.Hold, 4},
-	} {
-		if *d.v == 0 {
-			*d.v = d.d
-		}
-	}
-}
-
-func (l *Loader) check() error {
+// makePlan makes the order's plan, and the machine at where it begins.
+func (l *Loader) makePlan(ctx context.Context) error {
 	o := &l.o
-	const most = 1 << 16
-	for _, n := range []struct {
-		name string
-		v    int
-	}{{"workers", o.Workers}, {"fetchers", o.Fetchers}, {"prefetch", o.Prefetch}, {"hold", o.Hold}} {
-		if n.v < 1 || n.v > most {
-			return usage("%d %s: not within 1 to %d", n.v, n.name, most)
-		}
-	}
-	if len(o.Columns) == 0 {
-		return usage("no columns")
-	}
-	for i, c := range o.Columns {
-		if c.kind == nil {
-			return usage("column %d is of no kind: make it by Image or Int64", i)
-		}
-		if c.field == "" {
-			return usage("column %d names no field", i)
-		}
-	}
 	if o.Epochs != 1 && slices.Contains(l.src.names(), "-") {
 		return usage("standard input can be read once: one epoch")
 	}
@@ -151,45 +128,111 @@ func (l *Loader) check() error {
 	if err != nil {
 		return err
 	}
-	l.echo = e
-	l.plan = order.Plan{
-		Shards: len(l.src.names()), Epochs: o.Epochs, Batch: o.GlobalBatch,
-		Shuffle: o.Shuffle, Tail: o.Tail, Unit: e.Unit, Factor: factor,
+	parts, err := l.src.parts(ctx)
+	if err != nil {
+		return err
 	}
-	_, err = order.New(l.plan)
-	return err
+	if err := exclude(parts, o.Exclude); err != nil {
+		return err
+	}
+	epochs := o.Epochs
+	if epochs > 0 {
+		epochs += o.Epoch
+	}
+	l.plan = order.Plan{
+		Parts: parts, Epochs: epochs, Batch: o.GlobalBatch, Lanes: o.Lanes, Shuffle: o.Shuffle, Seed: o.Seed,
+		Tail: o.Tail, Steps: o.Steps, Unit: e.Unit, Factor: factor, Buffer: e.Buffer, Keep: e.Keep.String(),
+		Columns: describe(o.Columns),
+	}
+	if l.machine, err = order.New(l.plan, o.Rank, o.World); err != nil {
+		return err
+	}
+	for _, w := range order.Warnings(l.plan, o.World) {
+		o.Log.Warn(w)
+	}
+	switch {
+	case o.Resume != nil:
+		return l.machine.Restore(*o.Resume)
+	case o.Epoch > 0:
+		s := l.machine.State()
+		s.Epoch = int32(o.Epoch)
+		return l.machine.Restore(s)
+	}
+	return nil
 }
 
-// layOut places the columns in a batch's memory, each at an aligned offset,
-// and sees that what is fixed fits the bound.
-func (l *Loader) layOut() error {
-	var total int64
-	for _, c := range l.o.Columns {
-		shape := append(tensor.Shape{l.o.GlobalBatch}, c.kind.shape()...)
-		n, err := tensor.Bytes(c.kind.dtype(), shape)
-		if err != nil || total+n > 1<<40 {
-			return usage("a batch of %d: column %q is too large: %v", l.o.GlobalBatch, c.field, shape)
-		}
-		l.shapes = append(l.shapes, shape)
-		l.offsets = append(l.offsets, int(total))
-		total += (n + tensor.Alignment - 1) &^ (tensor.Alignment - 1)
+func describe(columns []Column) string {
+	var s string
+	for i := range columns {
+		s += columns[i].Describe() + "\n"
 	}
-	l.offsets = append(l.offsets, int(total))
+	return s
+}
 
-	const forChunks = 256 << 20
-	batches := int64(l.o.Prefetch+l.o.Hold) * total
-	filling := int64(l.o.Fetchers) * chunkBytes
-	bound := l.o.MemoryBytes
-	switch {
-	case bound == 0:
-		bound = batches + max(forChunks, filling)
-	case batches+filling > bound:
-		return usage("memory of %d bytes is too little: %d batches (prefetch %d, held %d) of %d bytes are %d, and %d fetchers fill chunks of %d bytes",
-			bound, l.o.Prefetch+l.o.Hold, l.o.Prefetch, l.o.Hold, total, batches, l.o.Fetchers, chunkBytes)
+// chooseReading says how the samples of the order are read.
+func (l *Loader) chooseReading(ctx context.Context) error {
+	l.perRank = l.o.GlobalBatch / l.o.World
+	counted, places := true, true
+	for i, part := range l.plan.Parts {
+		first := l.firstOf(i)
+		for k, s := range part.Shards {
+			counted = counted && s.Samples != order.Unknown
+			if !counted {
+				places = false
+				continue
+			}
+			if places && (l.o.Shuffle == order.Global || l.o.World > 1) {
+				p, err := l.src.places(ctx, first+k)
+				if err != nil {
+					return err
+				}
+				places = p != nil
+				if !places && l.o.Shuffle == order.Global {
+					return usage("shuffle global reads samples at their places, and those of %s are not known: make an index of it (shardtool index), store it uncompressed, or shuffle by blocks", s.Name)
+				}
+			}
+		}
 	}
-	l.chunks.gate.limit = bound - batches
-	l.chunks.memory.MaxIdle = bound - batches
+	none := l.o.Shuffle == order.None
+	l.shared = none && counted
+	l.scatter = l.o.Shuffle == order.Global || l.shared && l.o.World > 1 && places
+	l.direct = !l.scatter && l.plan.Unit == order.Sample && l.plan.Factor == order.One && l.plan.Buffer <= 1 && l.o.Shuffle.Buffer() <= 1
+	l.copies = l.o.Shuffle.Buffer() > 1 || l.plan.Buffer > 1
+	l.runsOpen = l.machine.Open() + max(1, (l.o.Fetchers-1)/max(1, l.machine.Readings()))
 	return nil
+}
+
+// World returns how many ranks there are.
+func (l *Loader) World() int { return l.o.World }
+
+// Plan returns what the order of the batches follows from.
+func (l *Loader) Plan() order.Plan { return l.plan }
+
+// firstOf is the number of the first shard of a part.
+func (l *Loader) firstOf(part int) int {
+	n := 0
+	for _, p := range l.plan.Parts[:part] {
+		n += len(p.Shards)
+	}
+	return n
+}
+
+// epochsEnd is the epoch behind the last.
+func (l *Loader) epochsEnd() int32 {
+	if l.plan.Epochs == order.Endless {
+		return math.MaxInt32
+	}
+	return int32(max(1, l.plan.Epochs))
+}
+
+// end is the index behind the last sample of a run that is taken.
+func (l *Loader) end(r order.Run) int64 {
+	for i, part := range l.plan.Parts {
+		if k := int(r.Shard) - l.firstOf(i); k < len(part.Shards) {
+			return trimmed(r.From, r.To, part.Shards[k].Exclude)
+		}
+	}
+	return r.To
 }
 
 // Batches returns the batches, each the trainer's until its Release. It can be
@@ -218,7 +261,7 @@ func (l *Loader) begin(ctx context.Context) *pipeline {
 		return nil
 	}
 	l.used = true
-	l.meters.begin(l.o.Fetchers, l.o.Workers)
+	l.meters.begin(max(l.o.Fetchers, l.machine.Open()*l.machine.Readings()), l.o.Workers)
 	l.pipe = newPipeline(ctx, l)
 	l.pipe.start()
 	return l.pipe

@@ -115,7 +115,7 @@ func TestDeliversWhatTheOrderSays(t *testing.T) {
 			}
 		}
 		o := Options{
-			Columns:     []Column{size{}.column("pad"), Int64("cls")},
+			Columns:     []Column{size("pad"), Int64("cls")},
 			GlobalBatch: rapid.IntRange(1, 9).Draw(rt, "batch"),
 			Epochs:      rapid.IntRange(1, 2).Draw(rt, "epochs"),
 			Tail:        rapid.SampledFrom([]order.Tail{order.TailKeep, order.TailDrop}).Draw(rt, "tail"),
@@ -131,13 +131,14 @@ func TestDeliversWhatTheOrderSays(t *testing.T) {
 		r := load(t, src, o)
 
 		factor, _ := order.NewFactor(o.Echo.Factor)
-		m, err := order.New(order.Plan{Shards: len(counts), Epochs: o.Epochs, Batch: o.GlobalBatch, Tail: o.Tail, Unit: o.Echo.Unit, Factor: factor})
+		parts, _ := src.parts(t.Context())
+		m, err := order.New(order.Plan{Parts: parts, Epochs: o.Epochs, Batch: o.GlobalBatch, Tail: o.Tail, Unit: o.Echo.Unit, Factor: factor}, 0, 1)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		var want []order.Ref
 		for {
-			refs, ok, err := m.Step(nil, func(shard int32, i int64) (bool, error) { return i < int64(counts[shard]), nil })
+			refs, ok, err := m.Step(nil, func(_, _, shard int32, i int64) (bool, error) { return i < int64(counts[shard]), nil })
 			if err != nil {
 				if format.Class(err) != format.Class(r.err) {
 					rt.Fatalf("%v, want %v", r.err, err)
@@ -169,18 +170,15 @@ func TestDeliversWhatTheOrderSays(t *testing.T) {
 var zeros = make([]byte, chunkBytes+1)
 
 // size is a column of the number of bytes, all of which must be zero.
-type size struct{}
-
-func (size) column(field string) Column      { return Column{field, size{}} }
-func (size) dtype() tensor.DType             { return tensor.Float32 }
-func (size) shape() tensor.Shape             { return nil }
-func (size) newFiller(*format.Limits) filler { return size{} }
-func (size) fill(slot tensor.Dense, f *format.Field, _ augment.Draws, _ *taskMeter) error {
-	slot.Float32()[0] = float32(len(f.Data))
-	if !bytes.Equal(f.Data, zeros[:len(f.Data)]) {
-		return format.Errorf(format.ErrCorrupt, format.Nowhere, "the data changed")
-	}
-	return nil
+func size(field string) Column {
+	return Func("size of "+field, tensor.Float32, nil, func(slot tensor.Dense, s *format.Sample, _ augment.Draws) error {
+		data := s.Field(field).Data
+		slot.Float32()[0] = float32(len(data))
+		if !bytes.Equal(data, zeros[:len(data)]) {
+			return format.Errorf(format.ErrCorrupt, format.Nowhere, "the data changed")
+		}
+		return nil
+	})
 }
 
 func TestInt64Column(t *testing.T) {
@@ -203,7 +201,7 @@ func TestInt64Column(t *testing.T) {
 		{format.Int64List, []byte("\x0a\x02\x01\x02"), 0, format.ErrSchema},
 		{format.Int64List, []byte{0x08}, 0, format.ErrCorrupt},
 		{format.FloatList, nil, 0, format.ErrSchema},
-		{format.NoKind, nil, 0, format.ErrSchema},
+		{format.NoKind, nil, 0, format.ErrMissing},
 	} {
 		src := numbers(1)
 		src.shards[0][0].Fields[1].Kind, src.shards[0][0].Fields[1].Data = tt.kind, tt.data
@@ -303,7 +301,7 @@ func TestABatchWithNothingGoodIsAnError(t *testing.T) {
 }
 
 func TestHoldingTooManyIsAnError(t *testing.T) {
-	l, err := newLoader(numbers(100), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 2, Hold: 3})
+	l, err := newLoader(context.Background(), numbers(100), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 2, Hold: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +326,7 @@ func TestHoldingTooManyIsAnError(t *testing.T) {
 
 func TestEndsEarly(t *testing.T) {
 	endless := func(t *testing.T) *Loader {
-		l, err := newLoader(numbers(7, 7), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 3, Epochs: order.Endless})
+		l, err := newLoader(context.Background(), numbers(7, 7), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 3, Epochs: order.Endless})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -425,7 +423,7 @@ func TestStopWhileABatchIsFilled(t *testing.T) {
 			s := &src.shards[0][i]
 			s.Fields = append(s.Fields, format.Field{Name: "pad", Data: zeros[:taskBytes]})
 		}
-		l, err := newLoader(src, &Options{Columns: []Column{{"cls", stubborn{}}}, GlobalBatch: 6, Workers: 2})
+		l, err := newLoader(context.Background(), src, &Options{Columns: []Column{stubborn}, GlobalBatch: 6, Workers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -439,17 +437,14 @@ func TestStopWhileABatchIsFilled(t *testing.T) {
 }
 
 // stubborn is a column that takes an hour for a sample.
-type stubborn struct{ int64Kind }
-
-func (stubborn) newFiller(*format.Limits) filler { return stubborn{} }
-func (stubborn) fill(slot tensor.Dense, _ *format.Field, _ augment.Draws, _ *taskMeter) error {
+var stubborn = Func("stubborn", tensor.Int64, nil, func(slot tensor.Dense, _ *format.Sample, _ augment.Draws) error {
 	time.Sleep(time.Hour)
 	slot.Int64()[0] = 1
 	return nil
-}
+})
 
 func TestUseAfterReleasePanics(t *testing.T) {
-	l, _ := newLoader(numbers(3), &Options{Columns: []Column{Int64("cls")}})
+	l, _ := newLoader(context.Background(), numbers(3), &Options{Columns: []Column{Int64("cls")}})
 	for b := range l.Batches(t.Context()) {
 		b.Release()
 		defer func() {
@@ -474,27 +469,29 @@ func TestOptions(t *testing.T) {
 		{"no kind", Options{Columns: []Column{{}}}, format.ErrUsage, "column 0"},
 		{"no field", Options{Columns: []Column{Int64("")}}, format.ErrUsage, "column 0"},
 		{"batch", Options{Columns: cls, GlobalBatch: -1}, format.ErrUsage, "-1"},
-		{"huge batch", Options{Columns: big, GlobalBatch: 1 << 40}, format.ErrUsage, "too large"},
+		{"huge batch", Options{Columns: big, GlobalBatch: 1 << 40}, format.ErrUsage, "a batch of 1099511627776"},
 		{"workers", Options{Columns: cls, Workers: -1}, format.ErrUsage, "workers"},
 		{"hold", Options{Columns: cls, Hold: -1}, format.ErrUsage, "hold"},
 		{"epochs", Options{Columns: cls, Epochs: -2}, format.ErrUsage, "epochs"},
-		{"shuffle", Options{Columns: cls, Shuffle: order.Global}, format.ErrUnsupported, "not supported yet"},
-		{"tail", Options{Columns: cls, Tail: order.TailPad}, format.ErrUnsupported, "not supported yet"},
+		{"shuffle", Options{Columns: cls, Shuffle: order.Global}, format.ErrUsage, "make an index"},
+		{"tail", Options{Columns: cls, World: 2, Steps: 3, Tail: order.TailKeep}, format.ErrUsage, "one rank"},
+		{"ranks", Options{Columns: cls, World: 2}, format.ErrUsage, "steps"},
+		{"rank", Options{Columns: cls, Rank: 2, World: 2}, format.ErrUsage, "rank 2 of a world of 2"},
 		{"echo", Options{Columns: cls, Echo: echo.Options{Factor: 0.5}}, format.ErrUsage, "factor"},
 		{"decoded", Options{Columns: cls, Echo: echo.Options{Factor: 2, Keep: echo.Decoded}}, format.ErrUnsupported, "not supported yet"},
 		// 7 batches of 64 x 3 x 224 x 224 float32, 38,535,168 bytes each, are 269,746,176.
-		{"memory", Options{Columns: big, MemoryBytes: 256 << 20}, format.ErrUsage, "7 batches (prefetch 3, held 4) of 38535168 bytes are 269746176"},
+		{"memory", Options{Columns: big, MemoryBytes: 256 << 20}, format.ErrUsage, "7 batches (prefetch 3, held 4) need 269746176"},
 		{"enough memory", Options{Columns: big, MemoryBytes: 269746176 + 4<<20}, nil, ""},
 	} {
-		_, err := newLoader(numbers(3), &tt.o)
+		_, err := newLoader(context.Background(), numbers(3), &tt.o)
 		if !errors.Is(err, tt.want) || err != nil && (tt.want == nil || !strings.Contains(err.Error(), tt.says)) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
-	if _, err := newLoader(numbers(), &Options{Columns: cls}); !errors.Is(err, format.ErrUsage) {
+	if _, err := newLoader(context.Background(), numbers(), &Options{Columns: cls}); !errors.Is(err, format.ErrUsage) {
 		t.Errorf("no shards: %v", err)
 	}
-	if _, err := newLoader(&stdin{memory: numbers(1)}, &Options{Columns: cls, Epochs: 2}); !errors.Is(err, format.ErrUsage) {
+	if _, err := newLoader(context.Background(), &stdin{memory: numbers(1)}, &Options{Columns: cls, Epochs: 2}); !errors.Is(err, format.ErrUsage) {
 		t.Errorf("standard input twice: %v", err)
 	}
 }
@@ -502,6 +499,8 @@ func TestOptions(t *testing.T) {
 type stdin struct{ *memory }
 
 func (stdin) names() []string { return []string{"-"} }
+
+func (s stdin) parts(ctx context.Context) ([]order.Part, error) { return s.memory.parts(ctx) }
 
 // The clock is fake: what the stages say can be computed.
 func TestStagesSayWhereTheTimeGoes(t *testing.T) {
@@ -523,7 +522,7 @@ func TestStagesSayWhereTheTimeGoes(t *testing.T) {
 	}
 	t.Run("slow trainer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			l, _ := newLoader(numbers(n), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: batch, Workers: 2, Prefetch: 2})
+			l, _ := newLoader(context.Background(), numbers(n), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: batch, Workers: 2, Prefetch: 2})
 			for b := range l.Batches(t.Context()) {
 				time.Sleep(10 * time.Millisecond)
 				b.Release()
@@ -548,7 +547,7 @@ func TestStagesSayWhereTheTimeGoes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			src := numbers(n)
 			src.delay = 10 * time.Millisecond
-			l, _ := newLoader(src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: batch, Workers: 2})
+			l, _ := newLoader(context.Background(), src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: batch, Workers: 2})
 			for b := range l.Batches(t.Context()) {
 				b.Release()
 			}
@@ -570,7 +569,7 @@ func TestStagesSayWhereTheTimeGoes(t *testing.T) {
 func TestAllocationsPerSample(t *testing.T) {
 	const n, batch = 50_000, 100
 	src := numbers(1000)
-	l, err := newLoader(src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: batch, Epochs: n/1000 + 10})
+	l, err := newLoader(context.Background(), src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: batch, Epochs: n/1000 + 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -597,7 +596,7 @@ func TestAllocationsPerSample(t *testing.T) {
 
 func BenchmarkNumbers(b *testing.B) {
 	src := numbers(1000)
-	l, err := newLoader(src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 256, Epochs: order.Endless})
+	l, err := newLoader(context.Background(), src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 256, Epochs: order.Endless})
 	if err != nil {
 		b.Fatal(err)
 	}

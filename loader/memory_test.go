@@ -13,23 +13,26 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"shardtool/augment"
 	"shardtool/format"
 	"shardtool/reader/order"
+	"shardtool/reader/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a source of samples in memory.
 type memory struct {
-	shards [][]format.Sample
-	fail   map[int]error // error at the end of a shard
-	refuse map[int]error // error of opening it
-	delay  time.Duration // of each sample
-	opened atomic.Int64
-	reads  atomic.Int64
-	closed atomic.Int64
+	shards  [][]format.Sample
+	fail    map[int]error // error at the end of a shard
+	refuse  map[int]error // error of opening it
+	delay   time.Duration // of each sample
+	counted bool
+	opened  atomic.Int64
+	reads   atomic.Int64
+	closed  atomic.Int64
 }
 
 func (m *memory) names() []string {
@@ -40,13 +43,40 @@ func (m *memory) names() []string {
 	return names
 }
 
-func (m *memory) open(ctx context.Context, i int) (samples, error) {
+// counts are told of counted sources only.
+func (m *memory) parts(context.Context) ([]order.Part, error) {
+	p := order.Part{Weight: 1}
+	for i, name := range m.names() {
+		s := order.Entry{Name: name, Bytes: order.Unknown, Samples: order.Unknown}
+		if m.counted {
+			s.Samples = int64(len(m.shards[i]))
+		}
+		p.Shards = append(p.Shards, s)
+	}
+	return []order.Part{p}, nil
+}
+
+func (m *memory) holds() int64                                  { return 0 }
+func (m *memory) far(int) bool                                  { return false }
+func (m *memory) places(context.Context, int) (places, error)   { return nil, nil }
+func (m *memory) read(context.Context, int, []store.Span) error { panic("no places are known") }
+func (m *memory) parser() parser                                { return nil }
+func (m *memory) close() error                                  { return nil }
+func (m *memory) sample(_ context.Context, shard int, i int64) (*format.Sample, error) {
+	return m.shards[shard][i].Clone(), nil
+}
+
+func (m *memory) run(ctx context.Context, i int, from, to int64) (samples, error) {
 	m.opened.Add(1)
 	if err := m.refuse[i]; err != nil {
 		m.closed.Add(1)
 		return nil, err
 	}
-	return &memoryShard{m: m, ctx: ctx, left: m.shards[i], fail: m.fail[i]}, nil
+	left := m.shards[i]
+	if to != order.Unknown {
+		left = left[:to]
+	}
+	return &memoryShard{m: m, ctx: ctx, left: left[from:], fail: m.fail[i]}, nil
 }
 
 type memoryShard struct {
@@ -96,6 +126,8 @@ func (s *memoryShard) Next() (*format.Sample, error) {
 	s.lent.Fields = fields
 	return &s.lent, nil
 }
+
+func (s *memoryShard) Resume() bool { return false }
 
 func (s *memoryShard) Close() error {
 	s.m.closed.Add(1)
@@ -158,7 +190,7 @@ type counting struct {
 
 func (c counting) Decode(px *augment.Pixels, data []byte, r image.Rectangle) error {
 	c.decodes.Add(1)
-	c.pixels.Add(rectPixels(r))
+	c.pixels.Add(int64(r.Dx()) * int64(r.Dy()))
 	return c.Decoder.Decode(px, data, r)
 }
 
@@ -184,7 +216,7 @@ type result struct {
 // load runs a loader to its end, and checks what must hold for every run.
 func load(t testing.TB, src source, o Options) (r result) {
 	t.Helper()
-	l, err := newLoader(src, &o)
+	l, err := newLoader(t.Context(), src, &o)
 	if err != nil {
 		r.err = err
 		return r
@@ -228,7 +260,7 @@ func (r *result) add(b *Batch, o Options) {
 
 // checkEnd checks that a loader whose batches were all released, or are held by
 // nobody, gave everything back.
-func checkEnd(t testing.TB, l *Loader) {
+func checkEnd(t rapid.TB, l *Loader) {
 	t.Helper()
 	if err := l.Close(); err != nil {
 		t.Error(err)

@@ -2,32 +2,151 @@ package loader
 
 import (
 	"context"
+	"strings"
 
 	"shardtool/format"
 	"shardtool/reader"
+	"shardtool/reader/order"
+	"shardtool/reader/store"
 )
 
-// source is the data: named shards that can be read in order.
+// source is the data: shards that can be read in order, and at places that are
+// known.
 type source interface {
 	names() []string
-	open(ctx context.Context, shard int) (samples, error)
+	// parts are the data sets and their shards as the order sees them. Where a
+	// count is not known, the error says why.
+	parts(ctx context.Context) ([]order.Part, error)
+	// holds is how many bytes the stores may hold.
+	holds() int64
+	// far reports whether a read of that shard goes over a network.
+	far(shard int) bool
+	// run reads samples from to to-1 of a shard in order; to may be unknown.
+	// Records of a TFRecord are not parsed.
+	run(ctx context.Context, shard int, from, to int64) (samples, error)
+	// places tells where the samples of a shard stand, or nil where that is not
+	// known.
+	places(ctx context.Context, shard int) (places, error)
+	// read fills the spans from a shard.
+	read(ctx context.Context, shard int, spans []store.Span) error
+	// sample reads one sample, whatever that takes.
+	sample(ctx context.Context, shard int, index int64) (*format.Sample, error)
+	parser() parser
+	close() error
 }
 
-// samples reads one shard. Next lends a sample until the next call and ends
-// with io.EOF.
+// samples reads a stretch of a shard. Next lends a sample until the next call
+// and ends with io.EOF; an error is in the place of a sample, and Resume reports
+// whether Next goes on behind it.
 type samples interface {
 	Next() (*format.Sample, error)
+	Resume() bool
 	Close() error
 }
 
-type datasetSource struct{ *reader.Dataset }
+// places are the first byte of each sample of a shard and the one behind it.
+type places interface {
+	Len() int
+	At(i int) (off, end int64)
+}
 
-func (d datasetSource) names() []string { return d.Shards() }
+// parser makes samples of bytes. It is for one goroutine.
+type parser interface {
+	Sample(shard int, index, off int64, data []byte) (*format.Sample, error)
+	FillOf(shard int, s *format.Sample) error
+}
 
-func (d datasetSource) open(ctx context.Context, shard int) (samples, error) {
-	s, err := d.Shard(ctx, shard)
+// datasetSource is a reader.Dataset.
+type datasetSource struct {
+	ds       *reader.Dataset
+	manifest *reader.Manifest
+	handles  map[store.Store]*store.Handles
+}
+
+// newDatasetSource makes the manifest, or has it made before.
+func newDatasetSource(ctx context.Context, ds *reader.Dataset) (*datasetSource, error) {
+	m, err := ds.Manifest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &datasetSource{ds: ds, manifest: m, handles: make(map[store.Store]*store.Handles)}
+	for i := range ds.Shards() {
+		if st := ds.Store(i); d.handles[st] == nil {
+			d.handles[st] = store.NewHandles(st, 0)
+		}
+	}
+	return d, nil
+}
+
+func (d *datasetSource) names() []string { return d.ds.Shards() }
+
+func (d *datasetSource) parts(context.Context) ([]order.Part, error) {
+	var parts []order.Part
+	for _, p := range d.ds.Parts() {
+		part := order.Part{Weight: p.Weight}
+		for i := p.First; i < p.First+p.N; i++ {
+			e := &d.manifest.Shards[i]
+			part.Shards = append(part.Shards, order.Entry{Name: e.Name, Bytes: e.Size, Version: e.ETag, Samples: e.Samples})
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+func (d *datasetSource) holds() int64 {
+	var sum int64
+	for st := range d.handles {
+		sum += store.Memory(st)
+	}
+	return sum
+}
+
+func (d *datasetSource) far(shard int) bool {
+	name := d.names()[shard]
+	return strings.Contains(name, "://") && !strings.HasPrefix(name, "file://")
+}
+
+func (d *datasetSource) run(ctx context.Context, shard int, from, to int64) (samples, error) {
+	s, err := d.ds.RunUnparsed(ctx, shard, from, to)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+func (d *datasetSource) places(ctx context.Context, shard int) (places, error) {
+	if !d.manifest.Shards[shard].Offsets {
+		return nil, nil
+	}
+	p, err := d.ds.Places(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (d *datasetSource) read(ctx context.Context, shard int, spans []store.Span) error {
+	e := &d.manifest.Shards[shard]
+	h, err := d.handles[d.ds.Store(shard)].Get(ctx, store.Entry{Name: e.Name, Size: e.Size, Version: e.Version})
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	return store.ReadSpans(ctx, h, spans)
+}
+
+func (d *datasetSource) sample(ctx context.Context, shard int, index int64) (*format.Sample, error) {
+	return d.ds.Sample(ctx, shard, index)
+}
+
+func (d *datasetSource) parser() parser { return d.ds.NewParser() }
+
+func (d *datasetSource) close() error {
+	var first error
+	for _, h := range d.handles {
+		if err := h.Close(); first == nil {
+			first = err
+		}
+	}
+	return first
 }

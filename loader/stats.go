@@ -8,6 +8,7 @@ import (
 
 	"shardtool/echo"
 	"shardtool/format"
+	"shardtool/reader/order"
 )
 
 // Stats is what a loader has done so far.
@@ -59,16 +60,6 @@ func (l *Loader) Stats() Stats {
 	return s
 }
 
-// Quarantine returns the errors of the bad samples so far, in the order of
-// delivery, at most 10,000 of them.
-func (l *Loader) Quarantine() []error {
-	l.tally.mu.Lock()
-	defer l.tally.mu.Unlock()
-	return append([]error(nil), l.tally.errs...)
-}
-
-const maxQuarantine = 10_000
-
 // tally counts what was delivered.
 type tally struct {
 	mu      sync.Mutex
@@ -94,10 +85,10 @@ func (t *tally) batch(b *Batch, holes int) {
 // bad counts a bad sample, when it is met for the first time, and returns the
 // error where it is one too many.
 func (t *tally) bad(s *slot, skip int64) error {
-	if skip == 0 {
+	if skip == 0 && !s.tolerated {
 		return s.err
 	}
-	if s.ref.Copy > 0 {
+	if s.ref.Copy > 0 || s.ref.Kind != order.Fresh {
 		return nil
 	}
 	t.mu.Lock()
@@ -108,6 +99,9 @@ func (t *tally) bad(s *slot, skip int64) error {
 	t.byClass[format.Class(s.err)]++
 	if len(t.errs) < maxQuarantine {
 		t.errs = append(t.errs, s.err)
+	}
+	if s.tolerated {
+		return nil
 	}
 	if t.bads++; skip > 0 && t.bads > skip {
 		var e *format.Error

@@ -1,40 +1,64 @@
 package loader
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"shardtool/augment"
 	"shardtool/format"
+	"shardtool/loader/internal/column"
+	"shardtool/reader/order"
+	"shardtool/tensor"
 )
 
-// task is some slots of a page, to be filled by one worker.
+// task is some slots of a page, to be filled by one worker once their samples
+// are there.
 type task struct {
 	page        *page
-	first, last int // slots first to last-1
+	first, last int          // slots first to last-1
+	held        []*chunk     // that the samples are in
+	wait        atomic.Int32 // chunks that are not ready
+	ran         bool
 }
 
-// giveUp lets go of the samples of a task that nobody will do.
-func (t task) giveUp() {
-	for i := t.first; i < t.last; i++ {
-		t.page.slots[i].view.chunk.release()
+// letGo releases what the task holds.
+func (t *task) letGo() {
+	for i, c := range t.held {
+		c.release()
+		t.held[i] = nil
 	}
-	t.page.finished(t.last - t.first)
+	t.held = t.held[:0]
 }
 
-// taskMeter is what a worker has done since it was read last.
-type taskMeter struct {
-	augment        time.Duration
-	images, pixels int64
+// worker fills slots. It is for one goroutine.
+type worker struct {
+	l       *Loader
+	ctx     context.Context
+	parser  parser
+	fillers []column.Filler
+	arenas  []arena // of the columns of any length
+	meter   column.Meter
+	sample  format.Sample // parsed of a record
+	out     column.Slot
+}
+
+// arena is where a worker gathers what a task makes for a column of any
+// length: memory of the pool, for the page to take.
+type arena struct {
+	buf  *tensor.Buffer
+	used int
 }
 
 // work fills slots until there are no more tasks.
 func (p *pipeline) work() {
-	fillers := make([]filler, len(p.l.o.Columns))
-	for i, c := range p.l.o.Columns {
-		fillers[i] = c.kind.newFiller(p.l.o.Limits)
+	w := &worker{l: p.l, ctx: p.ctx, parser: p.l.src.parser(), arenas: make([]arena, len(p.l.o.Columns))}
+	for i := range p.l.o.Columns {
+		w.fillers = append(w.fillers, p.l.o.Columns[i].Kind.NewFiller(p.l.o.Limits))
 	}
 	m := &p.l.meters
-	var meter taskMeter
 	for {
 		begin, full := time.Now(), m.order.out.total()
 		t, ok := p.waitForTask()
@@ -47,57 +71,176 @@ func (p *pipeline) work() {
 			return
 		}
 		begin = time.Now()
-		meter = taskMeter{}
-		for i := t.first; i < t.last; i++ {
-			p.fill(t.page, i, fillers, &meter)
-		}
-		m.augment.busy.add(meter.augment)
-		m.decode.busy.add(time.Since(begin) - meter.augment)
-		t.page.finished(t.last - t.first)
+		w.meter = column.Meter{}
+		w.do(t)
+		m.augment.busy.add(w.meter.Augment)
+		m.decode.busy.add(time.Since(begin) - w.meter.Augment)
 	}
 }
 
-func (p *pipeline) waitForTask() (task, bool) {
+func (p *pipeline) waitForTask() (*task, bool) {
 	if p.ctx.Err() != nil {
-		return task{}, false
+		return nil, false
 	}
 	select {
 	case t, ok := <-p.tasks:
 		return t, ok
 	case <-p.ctx.Done():
-		return task{}, false
+		return nil, false
 	}
+}
+
+func (w *worker) do(t *task) {
+	for i := t.first; i < t.last; i++ {
+		if s := &t.page.slots[i]; s.chunk != nil {
+			w.fill(t.page, i)
+		}
+	}
+	for c := range w.arenas {
+		if a := &w.arenas[c]; a.buf != nil {
+			t.page.adopt(a.buf)
+			a.buf, a.used = nil, 0
+		}
+	}
+	t.letGo()
+	t.ran = true
+	t.page.finished(t.last - t.first)
 }
 
 // fill makes the tensors of one slot, or its error.
-func (p *pipeline) fill(pg *page, i int, fillers []filler, meter *taskMeter) {
+func (w *worker) fill(pg *page, i int) {
 	s := &pg.slots[i]
-	sample := s.view.sample()
-	s.bytes = s.view.chunk.bytes[s.view.i]
-	s.key = append(s.key[:0], sample.Key...)
-	before := *meter
-	draws := augment.Draws(s.ref.Draws(p.l.o.Seed))
-	for c, f := range fillers {
-		if s.err = p.fillColumn(pg, i, c, f, sample, draws, meter); s.err != nil {
-			break
+	before := w.meter
+	sample, err := w.find(s)
+	if err == nil {
+		s.key = append(s.key[:0], sample.Key...)
+		s.offset = sample.Offset
+		draws := augment.Draws(s.draws(w.l))
+		for c := range w.fillers {
+			if err = w.column(pg, i, c, sample, draws); err != nil {
+				break
+			}
 		}
 	}
-	s.cost = Work{Images: meter.images - before.images, Pixels: meter.pixels - before.pixels}
-	s.view.chunk.release()
-	s.view = view{}
+	s.err = err
+	s.cost = Work{Images: w.meter.Images - before.Images, Pixels: w.meter.Pixels - before.Pixels}
 }
 
-func (p *pipeline) fillColumn(pg *page, i, c int, f filler, sample *format.Sample, draws augment.Draws, meter *taskMeter) error {
-	name := p.l.o.Columns[c].field
-	field := sample.Field(name)
-	if field == nil {
-		return missing(sample, name)
+// draws returns what the operations on the sample draw from. Copies of a batch
+// are those of its first.
+func (s *slot) draws(l *Loader) uint64 {
+	ref := s.ref
+	if l.plan.Unit == order.Batch {
+		ref.Copy = 0
 	}
-	err := f.fill(pg.columns[c].At(i), field, draws, meter)
-	if err == nil {
-		return nil
+	return ref.Draws(l.o.Seed)
+}
+
+// find returns the sample of a slot, parsed.
+func (w *worker) find(s *slot) (*format.Sample, error) {
+	it := &s.chunk.items[s.item]
+	s.bytes = it.bytes
+	switch {
+	case it.err != nil:
+		return nil, it.err
+	case it.sample == unparsed:
+		sample, err := w.parser.Sample(int(it.shard), it.index, it.off, it.data)
+		if errors.Is(err, format.ErrUnsupported) { // links lead out of its bytes
+			sample, err = w.l.src.sample(w.ctx, int(it.shard), it.index)
+		}
+		if err == nil {
+			s.bytes = sample.Bytes()
+		}
+		return sample, err
 	}
-	at := sample.Location()
-	at.Field = field.Name
-	return format.ReadError(err, at)
+	sample := &s.chunk.samples[it.sample]
+	if sample.Record == nil || sample.Fields != nil {
+		return sample, nil
+	}
+	// The chunk is others' too: what is parsed goes into a copy.
+	fields := w.sample.Fields[:0]
+	w.sample = *sample
+	w.sample.Fields = fields
+	if err := w.parser.FillOf(int(it.shard), &w.sample); err != nil {
+		return nil, err
+	}
+	return &w.sample, nil
+}
+
+// column makes what one column is of a sample.
+func (w *worker) column(pg *page, i, c int, sample *format.Sample, draws augment.Draws) error {
+	col := &w.l.o.Columns[c]
+	var field *format.Field
+	if col.Reads() == column.ReadsField {
+		if field = col.Find(sample); field == nil && col.Missing.Policy != column.Default {
+			if col.Missing.Policy == column.Hole {
+				pg.slots[i].tolerated = true
+			}
+			return missing(sample, col.Field)
+		}
+	}
+	w.begin(pg, i, c)
+	if field == nil && col.Reads() == column.ReadsField {
+		col.Missing.FillDefault(&w.out)
+	} else if err := w.fillers[c].Fill(&w.out, sample, field, draws, &w.meter); err != nil {
+		at := sample.Location()
+		if field != nil {
+			at.Field = field.Name
+		}
+		return format.ReadError(err, at)
+	}
+	w.finish(pg, i, c)
+	return nil
+}
+
+// begin prepares the place of one value.
+func (w *worker) begin(pg *page, i, c int) {
+	w.out.Length = 0
+	switch w.l.columns[c].form {
+	case column.FormDense, column.FormPadded:
+		w.out.Dense, w.out.Arena = pg.values[c].At(i), nil
+	case column.FormRagged, column.FormBinary:
+		w.out.Dense = tensor.Dense{}
+		w.out.Arena = nil
+		if a := &w.arenas[c]; a.buf != nil {
+			w.out.Arena = a.buf.Bytes()[:a.used]
+		}
+	}
+}
+
+// finish notes what was made of one value.
+func (w *worker) finish(pg *page, i, c int) {
+	switch l := &w.l.columns[c]; l.form {
+	case column.FormPadded:
+		pg.lengths[c][i] = w.out.Length
+	case column.FormRagged, column.FormBinary:
+		a := &w.arenas[c]
+		from := a.used
+		w.grow(pg, c, w.out.Arena)
+		pg.cells[c][i] = cell{buf: a.buf, off: from, n: a.used - from}
+	}
+}
+
+// arenaBytes is what an arena begins with.
+const arenaBytes = 64 << 10
+
+// grow takes what a filler appended. Where it did not fit, the arena goes on in
+// a larger piece of memory, and the page keeps the one before.
+func (w *worker) grow(pg *page, c int, appended []byte) {
+	a := &w.arenas[c]
+	if a.buf == nil || len(appended) > len(a.buf.Bytes()) {
+		larger := w.l.pages.memory.Get(max(arenaBytes, 2*len(appended)))
+		copy(larger.Bytes(), appended)
+		if a.buf != nil {
+			pg.adopt(a.buf)
+		}
+		a.buf = larger
+	}
+	a.used = len(appended)
+}
+
+func missing(s *format.Sample, field string) error {
+	at := s.Location()
+	at.Field = field
+	return format.Errorf(format.ErrMissing, at, "the sample has %s", strings.Join(s.Names(), ", "))
 }

@@ -1,11 +1,13 @@
 package reader
 
 import (
+	"log/slog"
 	"path"
 	"regexp"
 	"strings"
 
 	"shardtool/format"
+	"shardtool/reader/store"
 )
 
 // Format is the format of a shard.
@@ -62,6 +64,54 @@ type Options struct {
 	KeyRaw       bool // keep a leading "./" or "/" of member names
 	LastDot      bool // a key ends at the last dot of the base name instead of the first
 	Concatenated bool // read on behind an end marker that another tar follows
+
+	// Unparsed leaves the samples of a TFRecord without fields and key: they
+	// have Shard, Index, Offset and Record, and Parser.Fill adds the rest.
+	Unparsed bool
+
+	// The rest is for datasets.
+
+	Store          store.Store      // that Open opens from; nil: the local file system
+	Scan           Scan             // which shards are read to count their samples
+	Index          string           // where the index of a shard stands; see below
+	CacheDir       string           // of what was counted; "": shardtool in os.UserCacheDir, "-": none
+	OnMissingShard format.OnMissing // MissingSkip: a shard that is not there has no samples
+
+	// KeepFaulty gives a shard that turns out to be faulty when it is counted
+	// the samples before its fault; else Manifest returns the fault.
+	KeepFaulty bool
+
+	Log      *slog.Logger          // told what Manifest.Warnings has; nil: nobody is
+	Progress func(done, total int) // told how many shards of the manifest are done, by one goroutine at a time; may be nil
+
+	// For the rest of a shard, from a sample on: where it begins, and the
+	// number of that sample.
+	base, first int64
+	onType      func(Type)
+
+	// Of Index, "" is the name of the shard with .idx added or, instead of its
+	// last suffix, .idx: one that does not fit is passed over with a warning.
+	// "-" is none. Anything else is the name of an index that has to be there
+	// and fit, in which {name} stands for the name of the shard, {dir} for its
+	// folder, {base} for its last element and {stem} for that without suffix:
+	// "index/{base}.idx".
+}
+
+// Scan says which shards are read to count their samples where no index and no
+// cache tells.
+type Scan uint8
+
+const (
+	ScanAuto   Scan = iota // the headers of local files that are not compressed
+	ScanNever              // none
+	ScanAlways             // all but pipes: compressed and remote shards are read as a whole
+)
+
+// leavesOut reports whether samples of the format are left out, so that their
+// numbers in the shard say nothing.
+func (o *Options) leavesOut(f Format) bool {
+	missing := o.OnMissing == format.MissingSkip && o.Fields != nil && !(f == TFRecord && o.Unparsed)
+	return o.OnError != format.Stop || missing
 }
 
 func (o *Options) orDefault() Options {

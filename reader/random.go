@@ -132,7 +132,7 @@ func (r *Random) source(section *io.SectionReader, p Place) source {
 		r.records = newRecordSource(p.Name, section, &opts)
 	} else {
 		r.records.r.Reset(section, &tfrecord.Options{Shard: p.Name, Limits: opts.Limits})
-		r.records.name, r.records.typ = p.Name, p.Type
+		r.records.name, r.records.typ, r.records.err = p.Name, p.Type, nil
 	}
 	return r.records
 }

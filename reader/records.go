@@ -21,21 +21,29 @@ const (
 
 // recordSource makes samples of the records of a TFRecord shard.
 type recordSource struct {
-	name    string
-	r       *tfrecord.Reader
-	typ     Type
-	pick    *selection
-	lenient bool // a record that does not parse is left out instead of an error
-	onLoss  func(format.Loss)
+	recordParser
+	name     string
+	r        *tfrecord.Reader
+	lenient  bool // a record that does not parse is left out instead of an error
+	unparsed bool
+	onLoss   func(format.Loss)
+	onType   func(Type) // told of the type once it is settled; may be nil
 
 	ahead []record // records read ahead to guess the type, not yet given
 	err   error    // what ended reading ahead
+	unfit bool     // the last record was sound, and did not parse
 
+	sample format.Sample
+	skips  map[string]int64
+	seen   int64
+}
+
+// recordParser finds the fields of records.
+type recordParser struct {
+	typ      Type
+	pick     *selection
 	example  tfexample.Example
 	sequence tfexample.SequenceExample
-	sample   format.Sample
-	skips    map[string]int64
-	seen     int64
 }
 
 type record struct {
@@ -45,15 +53,16 @@ type record struct {
 
 func newRecordSource(name string, in io.Reader, o *Options) *recordSource {
 	s := &recordSource{
-		name:    name,
-		typ:     o.Type,
-		pick:    newSelection(o),
-		lenient: o.OnError != format.Stop,
-		onLoss:  o.OnLoss,
-		skips:   make(map[string]int64),
+		recordParser: recordParser{typ: o.Type, pick: newSelection(o)},
+		name:         name,
+		lenient:      o.OnError != format.Stop,
+		unparsed:     o.Unparsed,
+		onLoss:       o.OnLoss,
+		onType:       o.onType,
+		skips:        make(map[string]int64),
 	}
 	s.r = tfrecord.NewReader(in, &tfrecord.Options{
-		Shard: name, Limits: o.Limits, OnError: o.OnError, OnLoss: s.lost,
+		Shard: name, Limits: o.Limits, OnError: o.OnError, OnLoss: s.lost, Base: o.base, First: o.first,
 	})
 	return s
 }
@@ -71,6 +80,20 @@ func (s *recordSource) warnings() map[format.Warning]int64 { return nil }
 func (s *recordSource) members() int64                     { return s.seen }
 func (s *recordSource) end() int64                         { return s.r.End() }
 
+// resume goes on behind a record that does not parse, or one that its reader
+// found faulty.
+func (s *recordSource) resume() bool {
+	switch {
+	case s.unfit:
+		s.unfit = false
+		return true
+	case !s.r.Resume():
+		return false
+	}
+	s.err = nil
+	return true
+}
+
 func (s *recordSource) next() (*format.Sample, error) {
 	if s.typ == AutoType {
 		s.guess()
@@ -81,17 +104,23 @@ func (s *recordSource) next() (*format.Sample, error) {
 			return nil, err
 		}
 		s.seen++
-		ok, err := s.parse(rec)
+		s.sample = format.Sample{Shard: s.name, Index: rec.index, Offset: rec.offset, Record: rec.payload, Fields: s.sample.Fields[:0]}
+		if s.unparsed {
+			return &s.sample, nil
+		}
+		ok, err := s.parse(&s.sample)
 		if err != nil && s.lenient {
 			s.lost(format.Loss{Offset: rec.offset, Bytes: int64(len(rec.payload)) + tfrecord.Overhead, Records: 1, Err: err})
 			continue
 		}
 		if err != nil {
+			s.unfit = true
 			return nil, err
 		}
 		if ok {
 			return &s.sample, nil
 		}
+		s.skips[format.ErrMissing.Error()]++
 	}
 }
 
@@ -137,38 +166,35 @@ func (s *recordSource) guess() {
 	default:
 		s.typ = Example
 	}
+	if s.onType != nil {
+		s.onType(s.typ)
+	}
 }
 
-// parse fills the sample from a record. It reports false where the sample is
-// to be left out because a field is missing.
-func (s *recordSource) parse(rec record) (bool, error) {
-	s.sample.Shard, s.sample.Index, s.sample.Offset = s.name, rec.index, rec.offset
-	s.sample.Key, s.sample.Record = nil, rec.payload
-	fields := s.sample.Fields[:0]
-	base := rec.offset + frameHeader
+// parse fills in the fields and the key of a sample from its Record. It reports
+// false where the sample is to be left out because a field is missing.
+func (p *recordParser) parse(s *format.Sample) (bool, error) {
+	fields := s.Fields[:0]
+	base := s.Offset + frameHeader
 	var err error
-	switch s.typ {
+	switch p.typ {
 	case Example:
-		if err = s.example.Parse(rec.payload); err == nil {
-			fields = s.example.AppendFields(fields, base)
+		if err = p.example.Parse(s.Record); err == nil {
+			fields = p.example.AppendFields(fields, base)
 		}
 	case Sequence:
-		if err = s.sequence.Parse(rec.payload); err == nil {
-			fields = s.sequence.AppendFields(fields, base)
+		if err = p.sequence.Parse(s.Record); err == nil {
+			fields = p.sequence.AppendFields(fields, base)
 		}
 	default:
-		fields = append(fields, format.Field{Name: RawField, Data: rec.payload, Offset: base})
+		fields = append(fields, format.Field{Name: RawField, Data: s.Record, Offset: base})
 	}
-	s.sample.Fields = fields
+	s.Key, s.Fields = nil, fields
 	if err != nil {
-		return false, format.ReadError(err, s.sample.Location())
+		return false, format.ReadError(err, s.Location())
 	}
-	if key := s.sample.Field(KeyFeature); key != nil && key.Kind == format.Bytes {
-		s.sample.Key = key.Data
+	if key := s.Field(KeyFeature); key != nil && key.Kind == format.Bytes {
+		s.Key = key.Data
 	}
-	ok, err := s.pick.apply(&s.sample)
-	if err == nil && !ok {
-		s.skips[format.ErrMissing.Error()]++
-	}
-	return ok, err
+	return p.pick.apply(s)
 }

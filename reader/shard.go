@@ -18,6 +18,8 @@ type Shard struct {
 	source source
 	told   error // the last loss
 	err    error // sticky
+	final  bool  // nothing follows err, or faults are passed over unasked
+	run    *run  // nil: the whole shard is read
 }
 
 // source is what a format's reader offers here.
@@ -27,6 +29,7 @@ type source interface {
 	warnings() map[format.Warning]int64
 	members() int64
 	end() int64
+	resume() bool // past the fault that next returned
 }
 
 // OpenShard opens a shard of a store and finds out what it is: the compression
@@ -34,12 +37,17 @@ type source interface {
 // the content. A suffix that the content contradicts is ErrWrongFormat. The
 // reader ends with the context's error when ctx ends.
 func OpenShard(ctx context.Context, st store.Store, name string, o *Options) (*Shard, error) {
-	opts := o.orDefault()
-	in, err := OpenStream(ctx, st, name, &opts)
+	in, err := OpenStream(ctx, st, name, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Shard{stream: in}
+	return shardOf(ctx, in, o), nil
+}
+
+// shardOf takes over a stream.
+func shardOf(ctx context.Context, in *Stream, o *Options) *Shard {
+	opts := o.orDefault()
+	s := &Shard{stream: in, final: opts.OnError != format.Stop}
 	onLoss := opts.OnLoss
 	opts.OnLoss = func(l format.Loss) {
 		s.told = l.Err
@@ -51,18 +59,26 @@ func OpenShard(ctx context.Context, st store.Store, name string, o *Options) (*S
 	case Tar:
 		s.source = newTarSource(ctx, in, &opts)
 	default:
-		s.source = newRecordSource(name, in, &opts)
+		s.source = newRecordSource(in.Name, in, &opts)
 	}
-	return s, nil
+	return s
 }
 
 // Next returns the next sample and lends it until the call after. At the end
 // of a shard whose every byte was read and checked it returns io.EOF. An error
-// is final; what Skip and Resync read over is told to OnLoss instead.
+// is returned again by every later call, unless Resume leaves it behind; what
+// Skip and Resync read over is told to OnLoss instead.
 func (s *Shard) Next() (*format.Sample, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
+	if s.run != nil {
+		return s.nextOfRun()
+	}
+	return s.next()
+}
+
+func (s *Shard) next() (*format.Sample, error) {
 	sample, err := s.source.next()
 	if err == io.EOF {
 		// What is left in a compressed stream may still show a fault, unless
@@ -78,6 +94,16 @@ func (s *Shard) Next() (*format.Sample, error) {
 	return sample, nil
 }
 
+// Resume leaves the error behind that Next returned, and reports whether Next
+// goes on with the sample after it: under OnError Stop, where the framing still
+// says where that is.
+func (s *Shard) Resume() bool {
+	if s.err != nil && s.err != io.EOF && !s.final && s.source.resume() {
+		s.err = nil
+	}
+	return s.err == nil
+}
+
 // knows reports whether the last loss was for that fault of the compressed
 // data: it wraps the error, or is a copy that says more of where.
 func (s *Shard) knows(err error) bool {
@@ -91,10 +117,7 @@ func (s *Shard) Samples() iter.Seq2[*format.Sample, error] {
 	return func(yield func(*format.Sample, error) bool) {
 		for {
 			sample, err := s.Next()
-			if err == io.EOF {
-				return
-			}
-			if !yield(sample, err) || err != nil {
+			if err == io.EOF || !yield(sample, err) || err != nil {
 				return
 			}
 		}

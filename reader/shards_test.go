@@ -338,7 +338,7 @@ func (o *countedObject) Close() error {
 }
 
 // TestDatasetGoesThroughItsShards: in the order given, one open at a time, all
-// closed whatever ends it; an error names its shard.
+// closed whatever ends it; an error names its shard, and the next one follows.
 func TestDatasetGoesThroughItsShards(t *testing.T) {
 	cut := examplesOf(3)
 	cut = cut[:len(cut)-1]
@@ -353,8 +353,8 @@ func TestDatasetGoesThroughItsShards(t *testing.T) {
 	}{
 		{"b.tar a.tfrecord c.tar.gz", 0, "b.tar/0 b.tar/1 a.tfrecord/0 a.tfrecord/1 a.tfrecord/2 c.tar.gz/0", ""},
 		{"a.tfrecord a.tfrecord", 4, "a.tfrecord/0 a.tfrecord/1 a.tfrecord/2 a.tfrecord/0", ""},
-		{"b.tar cut.tfrecord a.tfrecord", 0, "b.tar/0 b.tar/1 cut.tfrecord/0 cut.tfrecord/1", "cut.tfrecord truncated 2"},
-		{"c.tar.gz none.tar", 0, "c.tar.gz/0", "none.tar not-found -1"},
+		{"b.tar cut.tfrecord a.tfrecord", 0, "b.tar/0 b.tar/1 cut.tfrecord/0 cut.tfrecord/1 a.tfrecord/0 a.tfrecord/1 a.tfrecord/2", "cut.tfrecord truncated 2"},
+		{"c.tar.gz none.tar b.tar", 0, "c.tar.gz/0 b.tar/0 b.tar/1", "none.tar not-found -1"},
 		{"", 0, "", ""},
 	} {
 		counted := &openCounter{Store: store.FS(files)}
@@ -365,7 +365,7 @@ func TestDatasetGoesThroughItsShards(t *testing.T) {
 			if err != nil {
 				e := format.AsError(err)
 				class = fmt.Sprint(e.Shard, " ", format.Class(err), " ", e.Record)
-				continue // an error is the last element
+				continue
 			}
 			got = append(got, fmt.Sprintf("%s/%d", s.Shard, s.Index))
 			if counted.open != 1 {

@@ -34,12 +34,18 @@ const prefixSize = 512
 // OpenStream opens a shard of a store and finds out what it is, as OpenShard
 // says.
 func OpenStream(ctx context.Context, st store.Store, name string, o *Options) (*Stream, error) {
-	opts := o.orDefault()
 	object, err := st.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	return streamOf(ctx, object, name, o)
+}
+
+// streamOf takes over an object and finds out what it is.
+func streamOf(ctx context.Context, object store.Object, name string, o *Options) (*Stream, error) {
+	opts := o.orDefault()
 	s := &Stream{Name: name, Entry: object.Stat(), object: object}
+	var err error
 	if s.raw, err = store.Stream(ctx, object, 0); err == nil {
 		err = s.sniff(&opts)
 	}
@@ -124,7 +130,12 @@ func (s *Stream) ReaderAt(ctx context.Context) (ra io.ReaderAt, size int64, ok b
 }
 
 // BytesRead returns how many stored bytes have been read.
-func (s *Stream) BytesRead() int64 { return s.count.n }
+func (s *Stream) BytesRead() int64 {
+	if s.count == nil {
+		return 0
+	}
+	return s.count.n
+}
 
 // Close releases the stream and its object.
 func (s *Stream) Close() error {
@@ -135,7 +146,10 @@ func (s *Stream) Close() error {
 	if s.raw != nil {
 		errs = append(errs, s.raw.Close())
 	}
-	return errors.Join(append(errs, s.object.Close())...)
+	if s.object != nil {
+		errs = append(errs, s.object.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // drain reads what is left behind the last sample and returns io.EOF, or the

@@ -21,6 +21,8 @@ func tarOptions(name string, links io.ReaderAt, o *Options) *tarshard.Options {
 		LastDot:      o.LastDot,
 		Concatenated: o.Concatenated,
 		Source:       links,
+		Base:         o.base,
+		First:        o.first,
 	}
 }
 
@@ -45,6 +47,7 @@ func (s tarSource) skipped() map[string]int64          { return s.Skipped() }
 func (s tarSource) warnings() map[format.Warning]int64 { return s.Warnings() }
 func (s tarSource) members() int64                     { return s.Members() }
 func (s tarSource) end() int64                         { return s.End() }
+func (s tarSource) resume() bool                       { return s.Resume() }
 
 // tarHeaders makes samples without payloads.
 type tarHeaders struct {
@@ -75,3 +78,4 @@ func (s *tarHeaders) skipped() map[string]int64          { return s.Skipped() }
 func (s *tarHeaders) warnings() map[format.Warning]int64 { return s.Warnings() }
 func (s *tarHeaders) members() int64                     { return s.Members() }
 func (s *tarHeaders) end() int64                         { return s.End() }
+func (s *tarHeaders) resume() bool                       { return s.Resume() }

@@ -31,7 +31,7 @@ type Extraction struct {
 	Bytes   int64
 }
 
-// Extract writes the fields of samples as files into a folder, each under the
+// Extract writes the fields of samples as files into a folder of this machine, each under the
 // name that it has, or would have, in a tar shard. No file is written outside
 // the folder, whatever the names in the shards say. The files are written
 // aside first and moved to their places when all are complete; an existing

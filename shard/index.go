@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"path"
+	"path/filepath"
 	"strings"
 
 	"shardtool/format"
@@ -68,7 +68,9 @@ func Index(ctx context.Context, names []string, o *IndexOptions) ([]Indexed, err
 func (o *IndexOptions) one(ctx context.Context, sink *Sink, name string) (Indexed, error) {
 	done := Indexed{Shard: name, Name: o.Output}
 	if done.Name == "" {
-		done.Name = name + SidecarSuffix
+		if done.Name = SidecarOf(name); done.Name == "" {
+			return done, format.Errorf(format.ErrUsage, format.In(name), "no index can stand beside it: say where to write it")
+		}
 	}
 	err := withShard(ctx, name, &o.Options, func(s index.Shard, f reader.Format) error {
 		x, err := buildIndex(s, f, &o.Read)
@@ -135,14 +137,71 @@ func IndexDataset(ctx context.Context, names []string, out string, o *IndexOptio
 	return set, sink.Commit()
 }
 
-// relative names a shard as seen from the folder of its index.
-func relative(name, out string) string {
-	if dir := path.Dir(out); dir != "." {
-		if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
-			return rest
-		}
+// WriteManifest writes a wids index of all shards under the name out, as
+// IndexDataset does, but without reading more of them than counting their
+// samples takes: indexes that stand beside them and fit, headers, and all of a
+// shard only where it is compressed or remote. Instead of MD5s it tells format
+// and compression, and the ETags of objects that have one, which readers of
+// wids pass over. reader.Open takes it. What is worth a warning is returned,
+// too.
+func WriteManifest(ctx context.Context, names []string, out string, o *IndexOptions) (set *index.Dataset, warnings []string, err error) {
+	var d IndexOptions
+	if o != nil {
+		d = *o
 	}
-	return name
+	d.Options = d.Options.orDefault()
+	read := d.Read
+	read.Scan, read.CacheDir = reader.ScanAlways, "-"
+	m, err := reader.New(d.Store, names, &read).Manifest(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	set = &index.Dataset{}
+	for i := range m.Shards {
+		e := &m.Shards[i]
+		if e.Samples < 0 {
+			return nil, nil, format.Errorf(format.ErrUnsupported, format.In(e.Name), "a pipe can be read once, and has no place in a manifest")
+		}
+		set.Shards = append(set.Shards, index.DatasetShard{
+			URL: relative(e.Name, out), Samples: e.Samples, Size: e.Size, ETag: e.ETag, Format: e.Format.String(), Compression: e.Compression.String(),
+		})
+	}
+	sink := NewSink(ctx, &SinkOptions{Store: d.Store, Force: d.Force})
+	defer sink.Abort()
+	w, err := sink.CreateLast(out, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := set.Write(w); err != nil {
+		return nil, nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, nil, err
+	}
+	return set, m.Warnings, sink.Commit()
+}
+
+// relative names a shard as seen from the folder of its index, where both are
+// in one store and there is such a name.
+func relative(name, out string) string {
+	scheme := func(s string) string {
+		i := strings.Index(s, "://")
+		return s[:i+1]
+	}
+	switch {
+	case out == "-" || scheme(name) != scheme(out):
+		return name
+	case scheme(out) != "":
+		dir := out[:strings.LastIndexByte(out, '/')+1]
+		return strings.TrimPrefix(name, dir)
+	case filepath.IsAbs(name) != filepath.IsAbs(out):
+		return name
+	}
+	rest, err := filepath.Rel(filepath.Dir(out), name)
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(rest)
 }
 
 // count reads a shard to its end.

@@ -162,15 +162,15 @@ func sizeOf(ctx context.Context, st store.Store, name string) (int64, error) {
 	return e.Size, err
 }
 
-// spool copies an input that is compressed, or a pipe, to a temporary file
-// beside the outputs.
+// spool copies an input that is compressed, a pipe, or behind a network, where
+// each sample would be a request, to a temporary file beside the outputs.
 func (c *conversion) spool(in *pass) error {
 	s, err := reader.OpenStream(c.ctx, in.store, in.file, &c.o.Read)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if _, _, ok := s.ReaderAt(c.ctx); ok {
+	if _, _, ok := s.ReaderAt(c.ctx); ok && !isFar(in.file) {
 		return nil
 	}
 	f, err := os.CreateTemp(c.spoolDir(), ".shardtool-spool-*"+suffixOf(s.Format))

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"strings"
 
 	"shardtool/format"
 	"shardtool/format/index"
@@ -12,11 +13,24 @@ import (
 // SidecarSuffix is added to the name of a shard for that of its index.
 const SidecarSuffix = ".idx"
 
+// SidecarOf names the index beside a shard, or "" where there can be none:
+// beside standard input, and beside an address with a query, which is mostly a
+// signature for that one object.
+func SidecarOf(name string) string {
+	if name == "-" || isWeb(name) && strings.Contains(name, "?") {
+		return ""
+	}
+	return name + SidecarSuffix
+}
+
 // CheckIndex holds an index against a shard. An index that does not fit is
 // ErrStale; one of a compressed shard or of a pipe, into which offsets do not
 // lead, is ErrUnsupported.
 func CheckIndex(ctx context.Context, name, indexName string, o *Options) error {
 	d := o.orDefault()
+	if indexName == "" {
+		return format.Errorf(format.ErrUsage, format.In(name), "no index stands beside it: name one")
+	}
 	x, err := readIndex(ctx, d.Store, indexName, d.Read.Limits)
 	if err != nil {
 		return err
@@ -33,10 +47,9 @@ func CheckIndex(ctx context.Context, name, indexName string, o *Options) error {
 // it if there is one and the name is "".
 func checkSidecar(ctx context.Context, o *Options, indexName, name string) error {
 	if indexName == "" {
-		if name == "-" {
+		if indexName = SidecarOf(name); indexName == "" {
 			return nil
 		}
-		indexName = name + SidecarSuffix
 		if _, err := store.Stat(ctx, o.Store, indexName); err != nil {
 			return nil
 		}

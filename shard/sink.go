@@ -24,7 +24,8 @@ import (
 //	err = s.Commit()
 //
 // Until Commit begins, an error, Abort or the end of the context leaves what
-// was there before and nothing else. "-" and what exists and is no regular
+// was there before and nothing else, and of a remote store takes back what was
+// sent. "-" and what exists and is no regular
 // file (a pipe, a device) are written in place: there nothing can be taken
 // back.
 //

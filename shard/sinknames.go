@@ -14,9 +14,12 @@ var outputNumber = regexp.MustCompile(`%(0?)([0-9]{0,2})d`)
 
 // Numbered reads the name of an output that may be written in parts, such as
 // "train-%06d.tar". It returns the name of part i, from 0, and whether the name
-// has a number at all. A per cent sign that begins no number is itself. Two
-// numbers in a name are ErrUsage.
+// has a number at all. A per cent sign that begins no number is itself, and in
+// an http or https address every one is. Two numbers in a name are ErrUsage.
 func Numbered(name string) (part func(i int) string, numbered bool, err error) {
+	if isWeb(name) {
+		return func(int) string { return name }, false, nil
+	}
 	at := outputNumber.FindAllStringSubmatchIndex(name, 2)
 	switch len(at) {
 	case 0:
@@ -37,9 +40,22 @@ func Numbered(name string) (part func(i int) string, numbered bool, err error) {
 	}, true, nil
 }
 
+// isWeb reports whether a name is an address of http or https.
+func isWeb(name string) bool {
+	scheme, _, ok := strings.Cut(name, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}
+
+// isFar reports whether a name leads over a network.
+func isFar(name string) bool { return strings.HasPrefix(name, "s3://") || isWeb(name) }
+
 // CompressionOf returns the compression that the suffix of a name asks for:
-// .gz, .tgz, .zst, .tzst, .zz, .zlib; else none.
+// .gz, .tgz, .zst, .tzst, .zz, .zlib; else none. The query of an address is
+// not part of its suffix.
 func CompressionOf(name string) compress.Kind {
+	if isWeb(name) {
+		name, _, _ = strings.Cut(name, "?")
+	}
 	switch base := strings.ToLower(name); {
 	case hasSuffix(base, ".gz", ".gzip", ".tgz"):
 		return compress.Gzip

@@ -1,14 +1,16 @@
 package tensor
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
 )
 
 // npyTypes are NumPy's names, less the byte order, of the element types.
-var npyTypes = [...]string{Float32: "f4", Float16: "f2", BFloat16: "u2", Uint8: "u1", Int32: "i4", Int64: "i8", Float64: "f8"}
+var npyTypes = [...]string{
+	Float32: "f4", Float16: "f2", BFloat16: "u2", Uint8: "u1", Int32: "i4", Int64: "i8", Float64: "f8",
+	Int8: "i1", Int16: "i2", Uint16: "u2", Uint32: "u4", Uint64: "u8", Bool: "b1",
+}
 
 // WriteNPY writes d as a .npy file of version 1.0 (NEP 1):
 //
@@ -37,7 +39,7 @@ func npyHeader(dtype DType, shape Shape) ([]byte, error) {
 	switch {
 	case dtype.Size() == 1:
 		order = "|"
-	case binary.NativeEndian.Uint16([]byte{1, 0}) != 1:
+	case bigEndian:
 		order = ">"
 	}
 	var axes strings.Builder // a tuple of one ends in a comma, too

@@ -38,6 +38,18 @@ func npyArrays() []npyArray {
 				d.Int64()[i] = int64(i) << 33
 			case tensor.Float64:
 				d.Float64()[i] = float64(i) / 3
+			case tensor.Int8:
+				d.Int8()[i] = int8(-i)
+			case tensor.Int16:
+				d.Int16()[i] = int16(-i) << 8
+			case tensor.Uint16:
+				d.Uint16()[i] = ^uint16(i)
+			case tensor.Uint32:
+				d.Uint32()[i] = ^uint32(i)
+			case tensor.Uint64:
+				d.Uint64()[i] = ^uint64(i)
+			case tensor.Bool:
+				d.Bool()[i] = i%2 == 0
 			}
 		}
 		return d
@@ -50,6 +62,12 @@ func npyArrays() []npyArray {
 		{"i4", seq(tensor.Int32, 1, 9), "{'descr': '<i4', 'fortran_order': False, 'shape': (1, 9), }"},
 		{"i8", seq(tensor.Int64), "{'descr': '<i8', 'fortran_order': False, 'shape': (), }"},
 		{"f8", seq(tensor.Float64, 4, 0), "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 0), }"},
+		{"i1", seq(tensor.Int8, 5), "{'descr': '|i1', 'fortran_order': False, 'shape': (5,), }"},
+		{"i2", seq(tensor.Int16, 5), "{'descr': '<i2', 'fortran_order': False, 'shape': (5,), }"},
+		{"u2", seq(tensor.Uint16, 5), "{'descr': '<u2', 'fortran_order': False, 'shape': (5,), }"},
+		{"u4", seq(tensor.Uint32, 5), "{'descr': '<u4', 'fortran_order': False, 'shape': (5,), }"},
+		{"u8", seq(tensor.Uint64, 5), "{'descr': '<u8', 'fortran_order': False, 'shape': (5,), }"},
+		{"b1", seq(tensor.Bool, 5), "{'descr': '|b1', 'fortran_order': False, 'shape': (5,), }"},
 		{"long", seq(tensor.Uint8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2),
 			"{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2), }"},
 	}

@@ -6,6 +6,10 @@
 //	               ├─ Dense float32 [64 3 224 224]   ┐ views: a type and a shape
 //	               └─ Dense int64   [64]             ┘ over a part of the bytes
 //
+// Values of which each sample has another number are a [Ragged], row after row
+// with the places where rows end, or a [Padded], rows of one length; byte
+// strings are a [Binary]. A [Stored] is an array as a file holds it.
+//
 // A view is a value without a count of its own: it is good for as long as
 // somebody holds its Buffer. Memory that comes back from a pool holds what was
 // left in it. Arrays are contiguous, the last axis fastest, in the byte order
@@ -38,12 +42,21 @@ const (
 	Int32
 	Int64
 	Float64
+	Int8
+	Int16
+	Uint16
+	Uint32
+	Uint64
+	Bool // a byte, 0 or 1
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
-}{{"float32", 4}, {"float16", 2}, {"bfloat16", 2}, {"uint8", 1}, {"int32", 4}, {"int64", 8}, {"float64", 8}}
+}{
+	{"float32", 4}, {"float16", 2}, {"bfloat16", 2}, {"uint8", 1}, {"int32", 4}, {"int64", 8}, {"float64", 8},
+	{"int8", 1}, {"int16", 2}, {"uint16", 2}, {"uint32", 4}, {"uint64", 8}, {"bool", 1},
+}
 
 // Size returns the size of an element in bytes.
 func (d DType) Size() int { return dtypes[d].size }
@@ -96,11 +109,11 @@ func Bytes(dtype DType, shape Shape) (int64, error) {
 	for _, axis := range shape {
 		switch {
 		case axis < 0:
-			return 0, fmt.Errorf("shape %v: an axis is negative", shape)
+			return 0, fmt.Errorf("shape %s: an axis is negative", shape.String())
 		case axis == 0:
 			empty = true
 		case n > (1<<62)/int64(axis):
-			return 0, fmt.Errorf("shape %v of %v: %w", shape, dtype, errTooLarge)
+			return 0, fmt.Errorf("shape %s of %v: %w", shape.String(), dtype, errTooLarge)
 		default:
 			n *= int64(axis)
 		}
@@ -109,7 +122,7 @@ func Bytes(dtype DType, shape Shape) (int64, error) {
 		return 0, nil
 	}
 	if n > math.MaxInt {
-		return 0, fmt.Errorf("shape %v of %v: %w", shape, dtype, errTooLarge)
+		return 0, fmt.Errorf("shape %s of %v: %w", shape.String(), dtype, errTooLarge)
 	}
 	return n, nil
 }
@@ -195,6 +208,24 @@ func (d Dense) Int64() []int64 { return elements[int64](d, Int64) }
 
 // Float64 returns the elements of a Float64 array.
 func (d Dense) Float64() []float64 { return elements[float64](d, Float64) }
+
+// Int8 returns the elements of an Int8 array.
+func (d Dense) Int8() []int8 { return elements[int8](d, Int8) }
+
+// Int16 returns the elements of an Int16 array.
+func (d Dense) Int16() []int16 { return elements[int16](d, Int16) }
+
+// Uint16 returns the elements of a Uint16 array.
+func (d Dense) Uint16() []uint16 { return elements[uint16](d, Uint16) }
+
+// Uint32 returns the elements of a Uint32 array.
+func (d Dense) Uint32() []uint32 { return elements[uint32](d, Uint32) }
+
+// Uint64 returns the elements of a Uint64 array.
+func (d Dense) Uint64() []uint64 { return elements[uint64](d, Uint64) }
+
+// Bool returns the elements of a Bool array, whose bytes must all be 0 or 1.
+func (d Dense) Bool() []bool { return elements[bool](d, Bool) }
 
 func elements[T any](d Dense, want DType) []T {
 	if d.dtype != want {

@@ -451,6 +451,12 @@ def npy_is_numpys():
         "i4": -np.arange(9, dtype="i4").reshape(1, 9),
         "i8": np.zeros((), "i8"),
         "f8": np.zeros((4, 0)),
+        "i1": -np.arange(5, dtype="i1"),
+        "i2": -np.arange(5, dtype="i2") * 256,
+        "u2": ~np.arange(5, dtype="u2"),
+        "u4": ~np.arange(5, dtype="u4"),
+        "u8": ~np.arange(5, dtype="u8"),
+        "b1": np.arange(5) % 2 == 0,
         "long": np.arange(2, dtype="u1").reshape((1,) * 22 + (2,)),
     }.items():
         got = np.load(os.path.join(folder, name + ".npy"))

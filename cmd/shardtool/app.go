@@ -21,6 +21,8 @@ var verbs = []func() *cli.Command{
 	indexCommand,
 	convertCommand,
 	benchCommand,
+	planCommand,
+	doctorCommand,
 	completionCommand,
 }
 
@@ -59,9 +61,10 @@ func onUsageError(_ *cli.Context, err error, _ bool) error {
 	return usageError("%s", strings.Replace(err.Error(), "for flag -", "for --", 1))
 }
 
-const pathsHelp = `Paths are files, globs (* stays within a folder, ** does not), brace lists
-such as train-{000..127}.tar, lists joined by ::, or - for a standard stream.
-Flags may stand before or after paths; -- ends them.
+const pathsHelp = `Paths are files, s3://bucket/key, http(s)://host/path, globs (* stays within a
+folder, ** does not; not of http), brace lists such as train-{000..127}.tar,
+lists joined by ::, or - for a standard stream. Flags may stand before or after
+paths; -- ends them.
 
 Exit codes: 0 fine, 1 the data has faults, 2 wrong usage, 3 could not read or
 write.`
@@ -74,6 +77,7 @@ type verb struct {
 	About    string // paragraphs for its help
 	Examples []string
 	Flags    [][]cli.Flag
+	Offline  bool // it reads and writes no shards: no flags of remote stores
 	Run      func(*call) error
 }
 
@@ -87,7 +91,10 @@ func (v verb) command() *cli.Command {
 		Description:     v.About + "\n\nExamples:\n   " + strings.Join(v.Examples, "\n   "),
 		HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			call := newCall(c)
+			call, err := newCall(c)
+			if err != nil {
+				return err
+			}
 			return call.end(v.Run(call))
 		},
 	}
@@ -98,6 +105,9 @@ func (v verb) command() *cli.Command {
 		&cli.BoolFlag{Name: "json", Usage: "print JSON Lines", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress", DisableDefaultText: true},
 	)
+	if !v.Offline {
+		c.Flags = append(c.Flags, remoteFlags()...)
+	}
 	return c
 }
 

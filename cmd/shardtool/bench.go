@@ -9,6 +9,7 @@ import (
 
 	"shardtool/bench"
 	"shardtool/echo"
+	"shardtool/loader"
 	"shardtool/reader"
 )
 
@@ -48,22 +49,24 @@ With --echo E each sample is emitted E times and decoded each time; with
 
 func runBench(c *call) error {
 	o := &bench.Options{
-		Field:    c.String("field"),
-		Batch:    c.Int("batch"),
-		Workers:  c.Int("workers"),
-		Seed:     c.Uint64("seed"),
-		Echo:     echo.Options{Unit: word(c.String("unit"), echo.Sample, echo.Batch), Factor: c.Float64("echo")},
+		Field: c.String("field"),
+		Load: loader.Options{
+			GlobalBatch: c.Int("batch"),
+			Workers:     c.Int("workers"),
+			Seed:        c.Uint64("seed"),
+			Echo:        echo.Options{Unit: word(c.String("unit"), echo.Sample, echo.Batch), Factor: c.Float64("echo")},
+		},
 		Duration: c.Duration("duration"),
 		Warmup:   c.Duration("warmup"),
 		Version:  version(),
 		Read:     &reader.Options{Format: word(c.String("format"), reader.AutoFormat, reader.Tar, reader.TFRecord)},
 	}
 	switch {
-	case o.Batch < 1:
-		return usageError("--batch %d: at least 1", o.Batch)
-	case c.IsSet("workers") && o.Workers < 1:
-		return usageError("--workers %d: at least 1", o.Workers)
-	case o.Echo.Factor == 0:
+	case o.Load.GlobalBatch < 1:
+		return usageError("--batch %d: at least 1", o.Load.GlobalBatch)
+	case c.IsSet("workers") && o.Load.Workers < 1:
+		return usageError("--workers %d: at least 1", o.Load.Workers)
+	case o.Load.Echo.Factor == 0:
 		return usageError("--echo 0: it counts every emission, so 1 is the least")
 	case o.Warmup <= 0:
 		return usageError("--warmup %v: more than nothing", o.Warmup)
@@ -105,7 +108,7 @@ func benchBar(c *call, o *bench.Options) *progressbar.ProgressBar {
 		progressbar.OptionFullWidth(),
 	)
 	o.Progress = func(p bench.Progress) {
-		bar.Describe(fmt.Sprintf("%.0f images/s", p.EmittedPS))
+		bar.Describe(fmt.Sprintf("%.0f samples/s", p.EmittedPS))
 		_ = bar.Set(int(1000 * p.Done / p.Total))
 	}
 	return bar

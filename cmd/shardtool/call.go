@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"shardtool/format"
 	"shardtool/reader/store"
+	"shardtool/reader/store/stores"
 )
 
 // call is one run of a verb: its flags and paths (by the embedded context), the
@@ -20,22 +22,29 @@ type call struct {
 	*cli.Context
 	Store store.Store
 
+	stores *stores.Stores // what Store is at first
+
 	out  *output
 	mu   sync.Mutex
 	code int
 	bar  *progress
 }
 
-func newCall(c *cli.Context) *call {
-	out, ok := c.App.Writer.(*output)
+func newCall(cc *cli.Context) (*call, error) {
+	out, ok := cc.App.Writer.(*output)
 	if !ok {
-		out = newOutput(c.App.Writer)
+		out = newOutput(cc.App.Writer)
 	}
-	return &call{
-		Context: c,
-		Store:   &store.Local{Stdin: c.App.Reader, Stdout: out},
-		out:     out,
+	o, err := remoteOptions(cc)
+	if err != nil {
+		return nil, err
 	}
+	c := &call{Context: cc, out: out}
+	o.Local = &store.Local{Stdin: cc.App.Reader, Stdout: out}
+	o.Log = slog.New(&warnings{c: c})
+	c.stores = stores.New(o)
+	c.Store = c.stores
+	return c, nil
 }
 
 // ReportTo says where data goes that the verb writes. If that is standard
@@ -92,6 +101,7 @@ func (c *call) Mark(err error) {
 
 // end makes the result of the verb: its own error, worsened by what was marked.
 func (c *call) end(err error) error {
+	_ = c.stores.Close() // idle connections
 	if e := c.out.Flush(); err == nil {
 		err = e
 	}

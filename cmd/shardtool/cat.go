@@ -88,7 +88,7 @@ func runCat(c *call) error {
 }
 
 func newCatRow(s *shard.Listed) catRow {
-	row := catRow{Shard: s.Shard, Index: s.Index, Offset: s.Offset, Fields: make([]catField, len(s.Fields))}
+	row := catRow{Shard: format.Redact(s.Shard), Index: s.Index, Offset: s.Offset, Fields: make([]catField, len(s.Fields))}
 	if s.Key != nil {
 		row.Key = &s.Key
 	}
@@ -163,9 +163,10 @@ func fieldText(f *shard.ListedField) string {
 	return name + "=[" + strings.Join(values, " ") + "]"
 }
 
-// shown is a path for text: as it is, or quoted where it is not made of
+// shown is a path for text: without secrets, and quoted where it is not made of
 // characters that print.
 func shown(path string) string {
+	path = format.Redact(path)
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, isControl) {
 		return path
 	}

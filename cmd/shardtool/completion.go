@@ -102,6 +102,7 @@ func completionCommand() *cli.Command {
 			`shardtool completion fish > ~/.config/fish/completions/shardtool.fish`,
 			`shardtool completion powershell | Out-String | Invoke-Expression`,
 		},
+		Offline: true,
 		Run: func(c *call) error {
 			script, ok := completionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {

@@ -12,7 +12,7 @@ func extractCommand() *cli.Command {
 		Args:  "IN... FOLDER",
 		Usage: "write samples as files into a folder",
 		About: `Each field becomes a file named KEY.FIELD, as in a tar. No file is written outside
-FOLDER, whatever the names in the shards say. All files appear at the end, or
+FOLDER, which is one of this machine, whatever the names in the shards say. All files appear at the end, or
 none; existing ones are kept unless --force is given.
 
 With --images png images are decoded and written upright as 8-bit RGB: the fields
@@ -45,6 +45,9 @@ type extractRow struct {
 func runExtract(c *call) error {
 	ins, folder, err := c.outAndIns()
 	if err != nil {
+		return err
+	}
+	if err := localOnly(folder, "files are extracted into a folder of this machine", "convert writes shards to remote stores"); err != nil {
 		return err
 	}
 	o := &shard.ExtractOptions{Keys: c.StringSlice("keys"), Limit: c.Int64("limit"), Force: c.Bool("force"),

@@ -17,15 +17,23 @@ func indexCommand() *cli.Command {
 		About: `Writes IN.idx beside each shard: lines of offset and size for TFRecord, as DALI
 and tfrecord2idx have them, and wds2idx v1.2 for tar; or another dialect. The
 dialect wids makes one JSON index of all shards and needs --output. --check
-holds the indexes that are there against their shards instead.`,
+holds the indexes that are there against their shards instead.
+
+--manifest OUT.json writes no index, but what a trainer has to know of a data
+set before it begins: the names of all shards as seen from OUT.json, with sizes
+and numbers of samples. It is a wids index without MD5s, for which headers are
+read, or indexes that fit; compressed and remote shards without an index are
+read as a whole. reader.Open takes it for a data set.`,
 		Examples: []string{
 			"shardtool index train-{000..127}.tar",
 			"shardtool index --dialect wids --output train.json train-*.tar",
+			"shardtool index --manifest train.json train-*.tar",
 			"shardtool index --check train-*.tfrecord",
 		},
 		Flags: [][]cli.Flag{{
 			choice("dialect", "of the index, auto goes by the shard", "auto", "dali", "wds", "wds-1.1", "energon", "wids"),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the index to `FILE`, or - for standard output"},
+			&cli.StringFlag{Name: "manifest", Usage: "write a manifest of all shards to `FILE`, and no index"},
 			&cli.BoolFlag{Name: "check", Usage: "check instead of writing", DisableDefaultText: true},
 			forceFlag(),
 		}, inputFlagSet()},
@@ -47,7 +55,11 @@ func runIndex(c *call) error {
 		return err
 	}
 	c.ReportTo(c.String("output"))
+	c.ReportTo(c.String("manifest"))
 	o := &shard.IndexOptions{Options: read, Output: c.String("output"), Force: c.Bool("force")}
+	if c.IsSet("manifest") {
+		return writeManifest(c, names, indexName, o)
+	}
 	if c.Bool("check") {
 		return checkIndexes(c, names, indexName, o)
 	}
@@ -94,6 +106,36 @@ func indexDataset(c *call, names []string, o *shard.IndexOptions) error {
 	return c.report(row, "%s: wids, %s, %s\n", shown(o.Output), counted(len(set.Shards), "shard"), counted(set.Samples(), "sample"))
 }
 
+func writeManifest(c *call, names []string, indexName string, o *shard.IndexOptions) error {
+	for _, other := range []string{"output", "dialect", "check"} {
+		if c.IsSet(other) {
+			return usageError("--manifest writes no index, which --%s is about", other)
+		}
+	}
+	out := c.String("manifest")
+	if out == "" {
+		return usageError("--manifest: no file is named")
+	}
+	bar := c.Progress("index", int64(len(names)), false)
+	defer bar.End()
+	o.Read.Index = indexName
+	o.Read.Progress = func(int, int) { bar.Add(1) }
+	set, warnings, err := shard.WriteManifest(c.Context.Context, names, out, o)
+	bar.End()
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		c.Warn(w)
+	}
+	row := struct {
+		Manifest string `json:"manifest"`
+		Shards   int    `json:"shards"`
+		Samples  int64  `json:"samples"`
+	}{out, len(set.Shards), set.Samples()}
+	return c.report(row, "%s: a manifest of %s, %s\n", shown(out), counted(len(set.Shards), "shard"), counted(set.Samples(), "sample"))
+}
+
 type checkRow struct {
 	Shard  string     `json:"shard"`
 	Index  string     `json:"index"`
@@ -105,7 +147,7 @@ func checkIndexes(c *call, names []string, indexName string, o *shard.IndexOptio
 	for _, name := range names {
 		row := checkRow{Shard: name, Index: indexName, OK: true}
 		if row.Index == "" {
-			row.Index = name + shard.SidecarSuffix
+			row.Index = shard.SidecarOf(name)
 		}
 		err := shard.CheckIndex(c.Context.Context, name, row.Index, &o.Options)
 		if c.Context.Context.Err() != nil {

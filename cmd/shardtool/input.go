@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"shardtool/format"
 	"shardtool/reader"
@@ -49,22 +53,50 @@ func (c *call) inputs() (names []string, o shard.Options, indexName string, err 
 }
 
 // watched returns a store that shows on a bar how much of the named shards has
-// been read; end takes the bar off.
+// been read; end takes the bar off. How much there is in all is asked for
+// meanwhile: of remote shards that takes a while.
 func (c *call) watched(what string, names []string) (st store.Store, end func()) {
 	if !c.Watched() {
 		return c.Store, func() {}
 	}
-	var total int64
+	bar := c.Progress(what, format.Unknown, true)
+	ctx, cancel := context.WithCancel(c.Context.Context)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		if total, err := totalSize(ctx, c.Store, names); err == nil {
+			bar.Of(total)
+		}
+	}()
+	return store.Meter(c.Store, func(n int) { bar.Add(int64(n)) }), func() {
+		cancel()
+		<-asked
+		bar.End()
+	}
+}
+
+var errNoSize = errors.New("a size is not known")
+
+// totalSize is the sum of the sizes of the named shards.
+func totalSize(ctx context.Context, st store.Store, names []string) (int64, error) {
+	var total atomic.Int64
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(16)
 	for _, name := range names {
-		e, err := store.Stat(c.Context.Context, c.Store, name)
-		if err != nil || e.Size == format.Unknown {
-			total = format.Unknown
+		g.Go(func() error {
+			e, err := store.Stat(within, st, name)
+			if err == nil && e.Size < 0 {
+				err = errNoSize
+			}
+			total.Add(e.Size)
+			return err
+		})
+		if within.Err() != nil {
 			break
 		}
-		total += e.Size
 	}
-	bar := c.Progress(what, total, true)
-	return store.Meter(c.Store, func(n int) { bar.Add(int64(n)) }), bar.End
+	err := g.Wait()
+	return total.Load(), err
 }
 
 // sayLosses returns a function that tells on standard error of the parts of

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shardtool/format"
 	"shardtool/reader"
 	"shardtool/shard"
 )
@@ -122,7 +123,7 @@ func runInspect(c *call) error {
 
 func newInspectRow(in *shard.Inspection) inspectRow {
 	row := inspectRow{
-		Shard: in.Shard, Format: formatWord(in.Format), Type: typeWord(in.Type), Compression: in.Compression.String(),
+		Shard: format.Redact(in.Shard), Format: formatWord(in.Format), Type: typeWord(in.Type), Compression: in.Compression.String(),
 		Bytes: known(in.Size), Samples: in.Samples, Whole: in.Whole, Keys: in.Keys, Skipped: in.Skipped,
 		Errors: faultRows(in.Errors), ErrorsTotal: in.ErrorsTotal,
 	}

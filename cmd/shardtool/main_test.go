@@ -132,8 +132,15 @@ func TestScripts(t *testing.T) {
 			env.Setenv("FIXTURES", fixturesFolder(t))
 			env.Setenv("GORACE", raceExit)
 			env.Setenv("CASES", filepath.Join(fixturesFolder(t), "cases"))
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			if dir := os.Getenv("GOCOVERDIR"); dir != "" {
 				env.Setenv("GOCOVERDIR", dir)
+			}
+			s := startServer(t)
+			env.Values[serverKey{}] = s
+			for _, v := range serverEnv(s) {
+				name, value, _ := strings.Cut(v, "=")
+				env.Setenv(name, value)
 			}
 			return nil
 		},

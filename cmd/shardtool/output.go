@@ -60,7 +60,7 @@ func (c *call) output() (shard.OutputOptions, error) {
 	}
 	var err error
 	if c.IsSet("size") {
-		o.Size, err = parseSize(c.String("size"))
+		o.Size, err = parseSize("size", c.String("size"))
 	}
 	return o, err
 }
@@ -74,7 +74,8 @@ var units = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-func parseSize(s string) (int64, error) {
+// parseSize reads the value of a flag.
+func parseSize(flag, s string) (int64, error) {
 	for _, u := range units {
 		if len(s) <= len(u.suffix) || !strings.EqualFold(s[len(s)-len(u.suffix):], u.suffix) {
 			continue
@@ -85,7 +86,7 @@ func parseSize(s string) (int64, error) {
 		}
 		break
 	}
-	return 0, usageError("--size %s: a number of bytes such as 500MB or 1GiB", s)
+	return 0, usageError("--%s %s: a number of bytes such as 500MB or 1GiB", flag, s)
 }
 
 // outAndIns parts the paths of a verb into inputs, expanded, and the last one.
@@ -117,7 +118,7 @@ func lossRows(losses []format.Loss) []lossRow {
 			rows[i].Message = l.Err.Error()
 		}
 		if e := format.AsError(l.Err); e != nil {
-			rows[i].Shard = e.Shard
+			rows[i].Shard = format.Redact(e.Shard)
 		}
 	}
 	return rows
@@ -169,6 +170,7 @@ func writtenRows(outs []shard.Written) []writtenRow {
 	rows := make([]writtenRow, len(outs))
 	for i, o := range outs {
 		rows[i] = writtenRow(o)
+		rows[i].Name = format.Redact(o.Name)
 	}
 	return rows
 }

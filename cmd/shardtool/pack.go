@@ -58,6 +58,11 @@ func runPack(c *call) error {
 	case n != 2:
 		return usageError("a folder, or --list, and an output are needed; shardtool %s %s", c.Command.Name, c.Command.ArgsUsage)
 	}
+	for _, from := range []string{folder, c.String("list"), c.String("classes")} {
+		if err := localOnly(from, "files are packed from a folder of this machine", "convert reads shards of remote stores"); err != nil {
+			return err
+		}
+	}
 	c.ReportTo(out)
 	o := &shard.PackOptions{List: c.String("list"), ByFolder: c.Bool("class-folders")}
 	o.Store = c.Store

@@ -54,6 +54,17 @@ func (p *progress) Add(n int64) {
 	}
 }
 
+// Of says how much there is in all.
+func (p *progress) Of(total int64) {
+	if p != nil && total > 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.bar.IsFinished() {
+			p.bar.ChangeMax64(total)
+		}
+	}
+}
+
 // hide takes the bar off the screen until the next Add.
 func (p *progress) hide() {
 	if p != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,10 +14,14 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"shardtool/reader/store/faultserver"
 )
 
 // scriptCommands is what scripts can do besides running the command. The
 // variables FIXTURES and CASES name the folders of fixtures and of cases.
+// SERVER is the address of an HTTP server that holds what put gives it; it is
+// also the S3 server of s3:// names, and the proxy to any http:// host.
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"exits":  scriptExits,
 	"json":   scriptJSON,
@@ -25,6 +30,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"flip":   scriptFlip,
 	"cut":    scriptCut,
 	"nofile": scriptNoFile,
+	"put":    scriptPut,
+	"get":    scriptGet,
+	"gone":   scriptGone,
 }
 
 func scriptUsage(ts *testscript.TestScript, bad bool, usage string) {
@@ -173,5 +181,46 @@ func scriptNoFile(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if len(found) > 0 {
 		ts.Fatalf("there are %v", found)
+	}
+}
+
+type serverKey struct{}
+
+func scriptServer(ts *testscript.TestScript) *faultserver.Server {
+	return ts.Value(serverKey{}).(*faultserver.Server)
+}
+
+// put FILE BUCKET/KEY...: the server holds the file under each name.
+func scriptPut(ts *testscript.TestScript, neg bool, args []string) {
+	scriptUsage(ts, neg || len(args) < 2, "put FILE BUCKET/KEY...")
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	for _, name := range args[1:] {
+		scriptServer(ts).Put("/"+name, &faultserver.Object{Content: faultserver.Bytes(b), ETag: faultserver.Sum(b)})
+	}
+}
+
+// get BUCKET/KEY FILE: what the server holds becomes a file.
+func scriptGet(ts *testscript.TestScript, neg bool, args []string) {
+	scriptUsage(ts, neg || len(args) != 2, "get BUCKET/KEY FILE")
+	o := scriptServer(ts).Get("/" + args[0])
+	if o == nil {
+		ts.Fatalf("the server has no %s", args[0])
+	}
+	b, err := io.ReadAll(io.NewSectionReader(o.Content, 0, o.Content.Size()))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o666))
+}
+
+// gone BUCKET/KEY...: the server holds none of them, and no unfinished upload.
+func scriptGone(ts *testscript.TestScript, neg bool, args []string) {
+	scriptUsage(ts, neg, "gone BUCKET/KEY...")
+	for _, name := range args {
+		if scriptServer(ts).Get("/"+name) != nil {
+			ts.Fatalf("the server has %s", name)
+		}
+	}
+	if n := scriptServer(ts).Uploads(); n > 0 {
+		ts.Fatalf("%d unfinished uploads", n)
 	}
 }

@@ -118,7 +118,7 @@ type errorObject struct {
 }
 
 func newEachRow(s *shard.ImageStats) eachRow {
-	row := eachRow{Shard: s.Shard, Field: s.Field, Bytes: s.Bytes}
+	row := eachRow{Shard: format.Redact(s.Shard), Field: s.Field, Bytes: s.Bytes}
 	if s.Key != nil {
 		row.Key = &s.Key
 	}

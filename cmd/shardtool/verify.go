@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shardtool/format"
 	"shardtool/format/tarshard"
 	"shardtool/shard"
 )
@@ -70,11 +71,11 @@ func runVerify(c *call) error {
 			good++
 		}
 		if v.KeyCheckStopped {
-			c.Warn(v.Shard + ": more keys than are remembered; one that comes back late may have gone unnoticed")
+			c.Warn(format.Redact(v.Shard) + ": more keys than are remembered; one that comes back late may have gone unnoticed")
 		}
 		if c.JSON() {
 			return c.Row(verifyRow{
-				Shard: v.Shard, Format: formatWord(v.Format), Compression: v.Compression.String(), Bytes: v.Bytes,
+				Shard: format.Redact(v.Shard), Format: formatWord(v.Format), Compression: v.Compression.String(), Bytes: v.Bytes,
 				Records: v.Records, Samples: v.Samples, Skipped: v.Skipped,
 				Errors: faultRows(v.Errors), ErrorsTotal: v.ErrorsTotal, OK: v.OK(), KeyCheckStopped: v.KeyCheckStopped,
 			})

@@ -29,7 +29,7 @@ func (x *Index) Check(ctx context.Context, s Shard) error {
 			return err
 		}
 	}
-	return x.checkRest(s)
+	return x.CheckRest(s)
 }
 
 // CheckEntry holds what an index tells of sample i against a shard, as Check
@@ -107,8 +107,9 @@ func checkStart(s Shard, e Entry) error {
 	return nil
 }
 
-// checkRest asks whether the shard ends where the index does.
-func (x *Index) checkRest(s Shard) error {
+// CheckRest holds the end of an index against that of the shard, as Check does:
+// no other sample may follow its last.
+func (x *Index) CheckRest(s Shard) error {
 	end := x.endOf()
 	at := s.location(end, int64(x.Len()), "")
 	if x.Dialect == DALI {

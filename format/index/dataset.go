@@ -24,6 +24,11 @@ type DatasetShard struct {
 	Samples int64
 	Size    int64  // in bytes; format.Unknown if not told
 	MD5     string // of the file, in hexadecimal; "" if not told
+
+	// What follows is not wids', which passes over it. "" is not told.
+	ETag        string // of the object that has been counted
+	Format      string // tfrecord or tar
+	Compression string // none, gzip, zlib or zstd
 }
 
 // Samples returns the number of samples of all shards.
@@ -52,6 +57,10 @@ type shardJSON struct {
 	MD5     string  `json:"md5sum,omitempty"`
 	Samples *int64  `json:"nsamples"`
 	Size    *int64  `json:"filesize,omitempty"`
+
+	ETag        string `json:"etag,omitempty"`
+	Format      string `json:"format,omitempty"`
+	Compression string `json:"compression,omitempty"`
 }
 
 // Write writes the index as widsindex does, indented by two.
@@ -59,7 +68,9 @@ func (d *Dataset) Write(w io.Writer) error {
 	doc := datasetJSON{Kind: datasetKind, Version: 1, Shards: []shardJSON{}, Name: d.Name, Base: d.Base, Info: d.Info}
 	for i := range d.Shards {
 		s := &d.Shards[i]
-		row := shardJSON{URL: &s.URL, MD5: s.MD5, Samples: &s.Samples}
+		row := shardJSON{
+			URL: &s.URL, MD5: s.MD5, Samples: &s.Samples, ETag: s.ETag, Format: s.Format, Compression: s.Compression,
+		}
 		if s.Size >= 0 {
 			row.Size = &s.Size
 		}
@@ -242,11 +253,14 @@ func (r *datasetReader) shard(raw []byte) error {
 	case *row.Samples < 0 || row.Size != nil && *row.Size < 0:
 		return r.p.fault(format.ErrCorrupt, "the shard %q with a negative number", clip([]byte(*row.URL)))
 	}
-	s := DatasetShard{URL: *row.URL, Samples: *row.Samples, Size: format.Unknown, MD5: row.MD5}
+	s := DatasetShard{
+		URL: *row.URL, Samples: *row.Samples, Size: format.Unknown, MD5: row.MD5,
+		ETag: row.ETag, Format: row.Format, Compression: row.Compression,
+	}
 	if row.Size != nil {
 		s.Size = *row.Size
 	}
-	if err := r.p.hold(64 + len(s.URL) + len(s.MD5)); err != nil {
+	if err := r.p.hold(112 + len(s.URL) + len(s.MD5) + len(s.ETag) + len(s.Format) + len(s.Compression)); err != nil {
 		return err
 	}
 	r.d.Shards = append(r.d.Shards, s)

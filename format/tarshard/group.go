@@ -75,6 +75,15 @@ type grouper struct {
 	out     *group // delivered
 	pick    []int  // which parts of out the fields asked for are; -1: missing
 	err     error  // sticky
+	soft    error  // err, if the structure of the shard holds behind it
+}
+
+// resume leaves the sample, or the member, behind that err is about.
+func (g *grouper) resume() bool {
+	if g.err != nil && g.err == g.soft {
+		g.err, g.soft = nil, nil
+	}
+	return g.err == nil
 }
 
 func (g *grouper) reset(o *Options, keep bool) {
@@ -235,7 +244,7 @@ func (g *grouper) begin(m *Member, cut bool) {
 		g.prev = g.prev[:0]
 		g.shape.mixed = true
 	}
-	c.index, c.offset, c.forced = g.groups-g.shape.base, m.Offset, cut
+	c.index, c.offset, c.forced = g.opts.First+g.groups-g.shape.base, m.Offset, cut
 	g.groups++
 	g.open = true
 	g.w.win.pin()
@@ -249,7 +258,7 @@ func (g *grouper) tooLate(m *Member) error {
 	err := format.Errorf(format.ErrDuplicate, at,
 		"member %q comes after the end of its sample: the members of a key have to be adjacent", clip(m.Name))
 	if g.opts.OnError == format.Stop {
-		g.err = err
+		g.err, g.soft = err, err
 		return err
 	}
 	g.flush(m.Offset)
@@ -328,7 +337,8 @@ func (g *grouper) refuse(m *Member) error {
 	at.Field = string(g.field)
 	err := format.Errorf(format.ErrUnsupported, at, "sparse member %q: pack it again without --sparse", clip(m.Name))
 	if g.opts.OnError == format.Stop {
-		g.err = err
+		g.err, g.soft = err, err
+		g.cur.bad, g.cur.why = err, sparse
 		return err
 	}
 	g.skips[sparse]++
@@ -404,11 +414,11 @@ func (g *grouper) faultAt(offset int64, why reason, sentinel error, field, msg s
 	at := g.sampleAt(offset)
 	at.Field = field
 	err := format.Errorf(sentinel, at, msg, args...)
+	g.cur.bad, g.cur.why = err, why
 	if g.opts.OnError == format.Stop {
-		g.err = err
+		g.err, g.soft = err, err
 		return err
 	}
-	g.cur.bad, g.cur.why = err, why
 	return g.w.finish()
 }
 
@@ -465,7 +475,7 @@ func (g *grouper) choose() (bool, error) {
 		}
 		err := g.lacks(format.ErrMissing, i)
 		if g.opts.OnError == format.Stop {
-			g.err = err
+			g.err, g.soft = err, err
 			return false, err
 		}
 		g.skips[missing]++

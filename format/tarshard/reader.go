@@ -65,6 +65,12 @@ func (r *Reader) Next() (*format.Sample, error) {
 	return s, nil
 }
 
+// Resume leaves behind what Next returned an error about, under Stop, where the
+// structure of the shard holds: a sample that has a field twice, lacks one or is
+// over a limit, a member that comes too late. It reports whether Next goes on:
+// what Skip does by itself, for who wants to see each error in its place.
+func (r *Reader) Resume() bool { return r.g.resume() }
+
 func (g *grouper) fieldOf(c *group, p *part) format.Field {
 	return format.Field{Name: p.name.name, Data: g.payload(c, p), Offset: p.data}
 }
@@ -89,6 +95,10 @@ func (r *Reader) Skipped() map[string]int64 { return r.g.skipped() }
 // Warnings returns the faults that were counted and read over. It is complete
 // after Next returned io.EOF.
 func (r *Reader) Warnings() map[format.Warning]int64 { return r.g.w.Warnings() }
+
+// Links returns how many links were passed over because nothing was found that
+// they lead to.
+func (r *Reader) Links() int64 { return r.g.skips[hardlink] + r.g.skips[symlink] }
 
 // KeyCheckStopped reports whether keys were no longer remembered from some
 // sample on, because Limits.Keys was reached: a key that comes back later than

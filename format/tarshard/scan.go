@@ -111,6 +111,9 @@ func (c *group) member(i int) Part {
 	}
 }
 
+// Resume is as that of Reader.
+func (s *Scanner) Resume() bool { return s.g.resume() }
+
 // Entries yields what Next returns. An error other than io.EOF is the last
 // element.
 func (s *Scanner) Entries() iter.Seq2[*Entry, error] {

@@ -90,6 +90,12 @@ type Options struct {
 	// Source is random access to the same bytes, if there is any; links are
 	// followed through it. It is not used otherwise.
 	Source io.ReaderAt
+
+	// Base and First are for a stream that is the rest of a shard, from the
+	// beginning of a sample on: the offset at which it begins, and the number
+	// of its first sample. Offsets and numbers are then those in the shard. A
+	// Source is of the whole shard all the same.
+	Base, First int64
 }
 
 // Reasons for which a member, or a sample, is passed over and counted.

@@ -94,6 +94,7 @@ func NewWalkerAt(ra io.ReaderAt, size int64, o *Options) *Walker {
 func (w *Walker) Reset(r io.Reader, o *Options) {
 	w.init(o)
 	w.win.reset(r)
+	w.win.off = w.opts.Base
 }
 
 func (w *Walker) init(o *Options) {
@@ -297,9 +298,9 @@ func (w *Walker) unsound(start int64, b *block) error {
 
 func (w *Walker) wrongFormat(raw []byte) error {
 	if looks := format.LooksLike(raw); looks != "" {
-		return format.Errorf(format.ErrWrongFormat, w.at(0), "not a tar archive: it looks like %s", looks)
+		return format.Errorf(format.ErrWrongFormat, w.at(w.opts.Base), "not a tar archive: it looks like %s", looks)
 	}
-	return format.Errorf(format.ErrWrongFormat, w.at(0), "not a tar archive: it does not begin with a header")
+	return format.Errorf(format.ErrWrongFormat, w.at(w.opts.Base), "not a tar archive: it does not begin with a header")
 }
 
 // extension reads an extension header and its payload.

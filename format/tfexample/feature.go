@@ -1,12 +1,11 @@
 package tfexample
 
 import (
-	"encoding/binary"
 	"iter"
-	"math"
 	"slices"
 
 	"shardtool/format"
+	"shardtool/internal/varint"
 )
 
 // Feature is the value of a feature: a list of byte strings, of float32, of
@@ -132,78 +131,6 @@ func (f Feature) AppendBytes(dst [][]byte) ([][]byte, error) {
 	return dst, nil
 }
 
-// AppendFloat appends the values of a FloatList to dst; errors are as for
-// AppendBytes.
-func (f Feature) AppendFloat(dst []float32) ([]float32, error) {
-	if f.kind != format.FloatList {
-		return dst, f.isNot(format.FloatList)
-	}
-	for c := (cursor{f.data, 0, len(f.data)}); c.more(); {
-		num, typ, ok := c.tag()
-		at := c.i
-		v := cursor{c.b, c.i, c.i}
-		switch {
-		case !ok:
-		case num == 1 && typ == wireBytes:
-			v.i, v.end, ok = c.bytes()
-			ok = ok && (v.end-v.i)%4 == 0
-		case num == 1 && typ == wire32:
-			if ok = c.skipPlain(typ); ok {
-				v.end = c.i
-			}
-		default:
-			ok = c.skip(num, typ)
-		}
-		if !ok {
-			return dst, corrupt(at, "not a list of floats")
-		}
-		dst = appendFloats(dst, v.rest())
-	}
-	return dst, nil
-}
-
-func appendFloats(dst []float32, p []byte) []float32 {
-	n := len(dst)
-	dst = slices.Grow(dst, len(p)/4)[:n+len(p)/4]
-	for i := range dst[n:] {
-		dst[n+i] = math.Float32frombits(binary.LittleEndian.Uint32(p[4*i:]))
-	}
-	return dst
-}
-
-// AppendInt64 appends the values of an Int64List to dst; errors are as for
-// AppendBytes.
-func (f Feature) AppendInt64(dst []int64) ([]int64, error) {
-	if f.kind != format.Int64List {
-		return dst, f.isNot(format.Int64List)
-	}
-	if f.n > 0 {
-		dst = slices.Grow(dst, f.n)
-	}
-	for c := (cursor{f.data, 0, len(f.data)}); c.more(); {
-		num, typ, ok := c.tag()
-		at := c.i
-		v := cursor{c.b, c.i, c.i}
-		switch {
-		case !ok:
-		case num == 1 && typ == wireBytes:
-			v.i, v.end, ok = c.bytes()
-		case num == 1 && typ == wireVarint:
-			_, ok = c.varint()
-			v.end = c.i
-		default:
-			ok = c.skip(num, typ)
-		}
-		if ok {
-			dst, ok = appendVarints(dst, v.rest())
-		}
-		if !ok {
-			return dst, corrupt(at, "not a list of int64")
-		}
-	}
-	return dst, nil
-}
-
 func (f Feature) isNot(want format.Kind) error {
 	return format.Errorf(format.ErrSchema, format.Nowhere, "the feature is of kind %s, not %s", f.Kind(), want)
 }
@@ -278,7 +205,7 @@ func countPacked(v cursor, kind format.Kind) (int, bool) {
 	case format.FloatList:
 		return size / 4, size%4 == 0
 	case format.Int64List:
-		return countVarints(v.rest())
+		return varint.Count(v.rest())
 	case format.FeatureList:
 		var w value
 		_, err := w.feature(v, nil, false)

@@ -1,12 +1,10 @@
 package tfexample
 
 import (
-	"encoding/binary"
-	"math/bits"
-
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"shardtool/format"
+	"shardtool/internal/varint"
 )
 
 const (
@@ -52,7 +50,7 @@ func (c *cursor) longVarint() (uint64, bool) {
 // decodeVarint returns the number that p begins with and how many bytes it
 // takes, 0 if p does not begin with one.
 func decodeVarint(p []byte) (v uint64, n int) {
-	for k, b := range p[:min(len(p), maxVarint)] {
+	for k, b := range p[:min(len(p), varint.MaxLen)] {
 		v |= uint64(b&0x7f) << (7 * k)
 		if b < 0x80 {
 			return v, k + 1
@@ -60,38 +58,6 @@ func decodeVarint(p []byte) (v uint64, n int) {
 	}
 	return 0, 0
 }
-
-// appendVarints appends the numbers that p is made of, and reports whether it
-// is made of such.
-func appendVarints(dst []int64, p []byte) ([]int64, bool) {
-	for len(p) > 0 {
-		if p[0] < 0x80 {
-			dst = append(dst, int64(p[0]))
-			p = p[1:]
-			continue
-		}
-		if len(p) >= 3 && p[1]&p[2] < 0x80 { // two or three bytes
-			v := int64(p[0]&0x7f) | int64(p[1]&0x7f)<<7
-			n := 2
-			if p[1] >= 0x80 {
-				v |= int64(p[2]) << 14
-				n = 3
-			}
-			dst = append(dst, v)
-			p = p[n:]
-			continue
-		}
-		v, n := decodeVarint(p)
-		if n == 0 {
-			return dst, false
-		}
-		dst = append(dst, int64(v))
-		p = p[n:]
-	}
-	return dst, true
-}
-
-const maxVarint = 10
 
 // tag reads the number and the wire type of a field.
 func (c *cursor) tag() (num, typ uint64, ok bool) {
@@ -173,34 +139,6 @@ func (c *cursor) skipPlain(typ uint64) bool {
 
 // rest returns the bytes that are left, with no capacity behind them.
 func (c *cursor) rest() []byte { return c.b[c.i:c.end:c.end] }
-
-// countVarints returns how many varints p is, and false if it is not a whole
-// number of them. Eight bytes are looked at at once: a byte with a clear top
-// bit ends a varint, and a run of set ones longer than nine is an error.
-func countVarints(p []byte) (n int, ok bool) {
-	const tops = 0x8080808080808080
-	run := 0 // set top bits in a row before p
-	for len(p) >= 8 {
-		ends := ^binary.LittleEndian.Uint64(p) & tops
-		n += bits.OnesCount64(ends)
-		if run += bits.TrailingZeros64(ends) / 8; run >= maxVarint {
-			return n, false
-		}
-		if ends != 0 {
-			run = bits.LeadingZeros64(ends) / 8
-		}
-		p = p[8:]
-	}
-	for _, b := range p {
-		if b < 0x80 {
-			n++
-			run = 0
-		} else if run++; run >= maxVarint {
-			return n, false
-		}
-	}
-	return n, run == 0
-}
 
 // corrupt returns the error of a fault at byte i of the record.
 func corrupt(i int, detail string) error {

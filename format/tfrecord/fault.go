@@ -98,7 +98,7 @@ func (t *Reader) over(n uint64) {
 	case format.Resync:
 		t.search(format.Unknown, err)
 	default:
-		t.err = err
+		t.err, t.beyond, t.intact = err, n, true
 	}
 }
 
@@ -146,7 +146,7 @@ func (t *Reader) damaged(n int) {
 	err := format.Errorf(format.ErrCorrupt, t.at(), "payload of %d bytes does not have its checksum", n)
 	switch {
 	case t.onError == format.Stop:
-		t.err = err
+		t.err, t.beyond, t.intact = err, uint64(n), true
 	case t.onError == format.Skip || t.meets(n+Overhead):
 		start := t.End()
 		t.pos += n + Overhead

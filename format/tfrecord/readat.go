@@ -57,6 +57,49 @@ func ReadAt(r io.ReaderAt, off int64, dst []byte, o *Options) ([]byte, error) {
 	return buf[:len(dst)+copy(got, payload)], nil
 }
 
+// Payload returns the payload of the record that frame is, framing included, as
+// a view of it. Options.Base and First say where the record stands. Both
+// checksums are checked: frame is ErrStale where it is not one record, as an
+// index promised, and ErrCorrupt where the payload does not have its checksum.
+func Payload(frame []byte, o *Options) ([]byte, error) {
+	n, ok := uint64(0), false
+	if len(frame) >= Overhead {
+		n, ok = header(frame)
+	}
+	if ok && n == uint64(len(frame)-Overhead) {
+		payload := frame[headerSize : headerSize+n : headerSize+n]
+		if most := o.most(); n <= most && payloadSum(payload) == le32(frame[headerSize+n:]) {
+			return payload, nil
+		}
+	}
+	return nil, o.notPayload(frame, n, ok)
+}
+
+func (o *Options) most() uint64 {
+	if o == nil || o.Limits == nil {
+		return defaultMost
+	}
+	return uint64(o.Limits.OrDefault().Record)
+}
+
+var defaultMost = uint64((*format.Limits)(nil).OrDefault().Record)
+
+func (o *Options) notPayload(frame []byte, n uint64, ok bool) error {
+	if o == nil {
+		o = new(Options)
+	}
+	at := format.Location{Shard: o.Shard, Offset: o.Base, Record: o.First}
+	switch {
+	case !ok:
+		return format.Errorf(format.ErrStale, at, "no record begins here any more")
+	case n != uint64(len(frame)-Overhead):
+		return format.Errorf(format.ErrStale, at, "a record of %d bytes stands here, not of %d", n, len(frame)-Overhead)
+	case n > o.most():
+		return format.Errorf(format.ErrLimit, at, "record of %d bytes is over the limit of %d", n, o.most())
+	}
+	return format.Errorf(format.ErrCorrupt, at, "payload of %d bytes does not have its checksum", n)
+}
+
 // readMore reads on behind buf until size bytes after the first skip are
 // there. off is where in the stream the first of them stands.
 func readMore(r io.ReaderAt, off int64, buf []byte, skip, size int) ([]byte, error) {

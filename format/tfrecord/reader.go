@@ -16,6 +16,11 @@ type Options struct {
 	OnError    format.OnError    // see the package comment
 	OnLoss     func(format.Loss) // called for each loss under Skip and Resync; may be nil
 	BufferSize int               // bytes read at a time; 0 is DefaultBuffer
+
+	// Base and First are for a stream that is the rest of a shard, from the
+	// beginning of a record on: the offset at which it begins, and the number
+	// of its first record. Offsets and numbers are then those in the shard.
+	Base, First int64
 }
 
 // DefaultBuffer is large enough for calls to read to cost little, and for the
@@ -39,6 +44,8 @@ type Reader struct {
 	next   int64  // number of the next record
 	spent  int64  // bytes hashed for frames that did not hold
 	err    error  // returned from now on
+	beyond uint64 // length of the record that err is about, if the framing holds behind it
+	intact bool   // beyond is such a length
 
 	shard   string
 	onError format.OnError
@@ -67,7 +74,10 @@ func (t *Reader) Reset(r io.Reader, o *Options) {
 	}
 	l := o.Limits.OrDefault()
 	most := uint64(min(l.Record, math.MaxInt-Overhead-headerSize))
-	*t = Reader{r: r, buf: buf, fast: most, most: most, offset: format.Unknown, shard: o.Shard, onError: o.OnError, onLoss: o.OnLoss}
+	*t = Reader{
+		r: r, buf: buf, base: o.Base, next: o.First, fast: most, most: most, offset: format.Unknown,
+		shard: o.Shard, onError: o.OnError, onLoss: o.OnLoss,
+	}
 }
 
 // Next returns the payload of the next record, lent until the next call. At a
@@ -115,6 +125,23 @@ func (t *Reader) Index() int64 { return t.next - 1 }
 // End returns how many bytes of the stream were used up: where the next record
 // begins.
 func (t *Reader) End() int64 { return t.base + int64(t.pos) }
+
+// Resume leaves the record behind that Next returned an error about, where the
+// framing still says where the next one begins, and reports whether Next goes
+// on there: what Skip does by itself, for who wants to see each error under
+// Stop. It may read over a record that is too long to be held.
+func (t *Reader) Resume() bool {
+	if t.err == nil || !t.intact {
+		return t.err == nil
+	}
+	t.intact = false
+	err := t.err
+	t.err = nil
+	if !t.pass(t.beyond, err) {
+		t.err = err
+	}
+	return t.err == nil
+}
 
 // slow takes the next record where Next could not: it is not in the buffer as
 // a whole, or something is wrong with it.

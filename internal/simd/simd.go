@@ -1,5 +1,5 @@
 // Package simd decides, once, when a program starts, whether its assembly runs.
-// It does where the CPU has AVX2, BMI1, BMI2, FMA and F16C and the operating
+// It does where the CPU has AVX2, BMI1, BMI2, POPCNT, FMA and F16C and the operating
 // system keeps the registers that these use, unless
 //
 //   - the program was built with the tag noasm, which leaves assembly out, or
@@ -17,7 +17,7 @@ type Level int
 
 const (
 	Generic Level = iota // none: generic Go
-	AVX2                 // AVX2 with BMI1, BMI2, FMA and F16C
+	AVX2                 // AVX2 with BMI1, BMI2, POPCNT, FMA and F16C
 )
 
 // String returns the level's name.

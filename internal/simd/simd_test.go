@@ -54,7 +54,7 @@ func TestSupported(t *testing.T) {
 			continue
 		}
 		flags, want := strings.Fields(value), AVX2
-		for _, flag := range []string{"avx2", "bmi1", "bmi2", "fma", "f16c"} {
+		for _, flag := range []string{"avx2", "bmi1", "bmi2", "popcnt", "fma", "f16c"} {
 			if !slices.Contains(flags, flag) {
 				want = Generic
 			}

@@ -11,7 +11,7 @@ import "golang.org/x/sys/cpu"
 const f16c = 1 << 29
 
 func supported() Level {
-	if x := &cpu.X86; x.HasAVX2 && x.HasBMI1 && x.HasBMI2 && x.HasFMA && cpuid1()&f16c != 0 {
+	if x := &cpu.X86; x.HasAVX2 && x.HasBMI1 && x.HasBMI2 && x.HasPOPCNT && x.HasFMA && cpuid1()&f16c != 0 {
 		return AVX2
 	}
 	return Generic

@@ -4,134 +4,358 @@ import (
 	"shardtool/format"
 )
 
-// Has tells whether a shard has a sample at an index. A machine that does not
-// shuffle asks for each shard in turn, for the indices 0, 1, 2, ... until the
-// answer is no; each question once an epoch. An error ends the order.
-type Has func(shard int32, index int64) (bool, error)
+// Take is told of each sample that is taken, once in every pass, when it is
+// taken, which may be long before it is emitted: buffers lie between. It
+// answers whether there is one. Where the count of a shard is known, no is
+// ErrStale; where it is not, no ends the shard, and is asked for in every
+// epoch. An error ends the order.
+//
+// reading is the sequence of runs (see [Machine.Run]) that the sample is read
+// in, -1 with Global. The samples of a run come in order, but with None and
+// known counts the lanes of a rank share a reading, and only the samples of
+// one lane come in order: [Machine.Low] says what all of them are past.
+type Take func(reading int32, epoch, shard int32, index int64) (bool, error)
 
-// Machine gives the steps of a plan. It is for one goroutine.
+// Machine gives one rank's part of the steps of a plan. It is for one
+// goroutine.
+//
+// The epoch is dealt to Plan.Lanes lanes, of which a rank has as many in a row
+// as any other: by default as many as the largest divisor of the batch up to
+// 64; one, if the tail is kept; as many as there are ranks, if counts are not
+// known. A world must divide them. Each lane gives L = Batch / Lanes
+// references of a step:
+//
+//   - None and Global, with counts: the n-th fresh sample of lane l is at place
+//     (n/L) Batch + l L + n%L of the epoch, so that a batch is Batch
+//     places in a row.
+//   - Block and Stream, with counts: a lane has the samples from l N/V to
+//     (l+1) N/V of the epoch's shards in permuted order.
+//   - without counts, whole shards are dealt to the lanes in turn.
 type Machine struct {
-	plan  Plan
-	epoch int32
-	steps int64 // of this epoch, so far
-	lane  lane
+	plan        Plan // with its defaults
+	rank, world int
+	counted     bool // the samples of all shards are known
+	entries     []Entry
+	parts       []part
+	blend       blend
+	lanes       []lane // this rank's
+	each        int    // references of a lane in a step
+	print       *Fingerprint
 
-	// Batch as unit: the batch that is repeated, and how often it still is.
-	batch []Ref
-	left  int32
-	acc   accumulator
+	epoch  int32
+	step   int64 // of the epoch, so far
+	extent extent
+	length int64  // places of the epoch, where lanes take them in turn
+	factor Factor // of the epoch
+	next   Factor // of later ones; 0: the plan's
+	taken  bool   // something was, in this epoch
+	batch  repeats[[]Ref]
+	made   int64 // batches gathered for batch, so far
+	dry    bool  // and there are no more
+
+	factors []Segment
+	learned []Count
+	counts  map[int32]int64 // the same, by shard
+
+	deals  []*deal
+	starts [][2]passStarts // by reading, for epochs of even and odd number
+	take   Take
+	failed error
 }
 
-// New returns a machine at the start of the plan. A plan that makes no sense
-// is ErrUsage, one that is not built yet ErrUnsupported.
-func New(p Plan) (*Machine, error) {
-	p, err := p.check()
+// New returns a machine at the start of the plan, for one rank of a world. A
+// plan that makes no sense is ErrUsage.
+func New(p Plan, rank, world int) (*Machine, error) {
+	p, counted, err := p.resolve(world)
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{plan: p}, nil
+	if rank < 0 || rank >= world {
+		return nil, usage("rank %d of a world of %d", rank, world)
+	}
+	m := &Machine{plan: p, rank: rank, world: world, counted: counted, entries: p.shards(), each: p.Batch / p.Lanes}
+	if m.blend, err = newBlendOf(p.Parts); err != nil {
+		return nil, err
+	}
+	m.parts = newParts(&p, counted)
+	m.print = p.print()
+	own := p.Lanes / world
+	m.lanes = make([]lane, own)
+	for i := range m.lanes {
+		m.lanes[i] = newLane(m, i, rank*own+i)
+	}
+	m.starts = make([][2]passStarts, m.Readings())
+	return m, m.begin(0)
 }
 
-// Step replaces what dst holds by the references of the next batch: all of one
-// epoch, as many as Plan.Batch, fewer only at an epoch's end under TailKeep.
-// It reports false after the last step. An epoch that gives no batch at all is
-// an error: ErrMissing without samples, else ErrUsage.
-func (m *Machine) Step(dst []Ref, has Has) ([]Ref, bool, error) {
-	dst = dst[:0]
-	if m.left > 0 {
-		m.left--
-		for i := range m.batch {
-			m.batch[i].Copy++
-		}
-		m.steps++
-		return append(dst, m.batch...), true, nil
+// begin puts the machine at the start of an epoch.
+func (m *Machine) begin(epoch int32) error {
+	if epoch < 0 {
+		return usage("more than 2^31 epochs")
 	}
-	for m.plan.Epochs == Endless || m.epoch < int32(m.plan.Epochs) {
-		var err error
-		if dst, err = m.fill(dst, has); err != nil {
-			return dst[:0], false, err
+	m.epoch, m.step, m.taken, m.made, m.dry = epoch, 0, false, 0, false
+	m.factor, m.factors = m.upcoming(), nil
+	if !m.over() {
+		if err := m.measure(); err != nil {
+			return err
 		}
-		if len(dst) == m.plan.Batch || len(dst) > 0 && m.plan.Tail == TailKeep {
-			m.repeat(dst)
-			m.steps++
+	}
+	for i := range m.lanes {
+		m.lanes[i].begin(m)
+	}
+	m.batch.begin(Hash(m.plan.Seed, ForBatches, uint64(epoch)), 0, 1)
+	return nil
+}
+
+func (m *Machine) over() bool {
+	return m.plan.Epochs != Endless && int(m.epoch) >= m.plan.Epochs
+}
+
+func (m *Machine) upcoming() Factor {
+	if m.next != 0 {
+		return m.next
+	}
+	return m.plan.Factor
+}
+
+// SetFactor sets the factor of the epochs after the present one, or of this
+// one where it has not begun. With Shard as unit, runs depend on it: set it
+// before those of the next epoch are asked for.
+func (m *Machine) SetFactor(f Factor) error {
+	if f < One || f > maxFactor {
+		return badFactor(f.Float64())
+	}
+	m.next = f
+	if m.step == 0 && m.failed == nil {
+		return m.begin(m.epoch)
+	}
+	return nil
+}
+
+// Step replaces what dst holds by this rank's references of the next step, of
+// lane after lane: all of one epoch, and as many as the rank's share of the
+// batch, fewer only at an epoch's end under TailKeep. It reports false after
+// the last step. An epoch that gives no step at all is an error: ErrMissing
+// without samples, else ErrUsage. An error ends the order.
+//
+// take may be nil where all counts are known.
+func (m *Machine) Step(dst []Ref, take Take) ([]Ref, bool, error) {
+	if m.failed != nil {
+		return dst[:0], false, m.failed
+	}
+	if take == nil && !m.counted {
+		return dst[:0], false, usage("the number of samples is not known of all shards, so Step must be told whether there is a sample")
+	}
+	m.take = take
+	dst, ok, err := m.advance(dst[:0])
+	m.take = nil
+	if err != nil {
+		m.failed = err
+		return dst[:0], false, err
+	}
+	return dst, ok, nil
+}
+
+func (m *Machine) advance(dst []Ref) ([]Ref, bool, error) {
+	for !m.over() {
+		dst, ok, err := m.one(dst[:0])
+		if err != nil {
+			return dst, false, err
+		}
+		if !ok && m.step == 0 {
+			return dst, false, m.barren()
+		}
+		if !ok || m.step == m.extent.steps {
+			if err := m.begin(m.epoch + 1); err != nil {
+				return dst, false, err
+			}
+		}
+		if ok {
 			return dst, true, nil
 		}
-		if m.steps == 0 {
-			return dst[:0], false, m.barren()
+	}
+	return dst[:0], false, nil
+}
+
+// one makes the next step of this epoch; it reports false at its end.
+func (m *Machine) one(dst []Ref) ([]Ref, bool, error) {
+	if m.step == m.extent.steps || m.plan.Steps > 0 && m.step >= m.plan.Steps {
+		return dst, false, nil
+	}
+	var ok bool
+	var err error
+	if m.plan.Unit == Batch && m.factor > One {
+		dst, ok, err = m.repeated(dst)
+	} else {
+		dst, ok, err = m.gather(dst)
+	}
+	if err != nil || !ok {
+		return dst, false, err
+	}
+	if m.step == 0 {
+		m.factors = []Segment{{Factor: m.factor}}
+	}
+	m.step++
+	return dst, true, nil
+}
+
+// gather appends what the lanes give for a step, with the tail's rule where
+// one has no more. It reports false at the epoch's end.
+func (m *Machine) gather(dst []Ref) ([]Ref, bool, error) {
+	if m.extent.steps == Unknown {
+		if more, err := m.more(); err != nil || !more {
+			return dst, false, err
 		}
-		m.epoch++
-		m.steps, m.lane, m.acc = 0, lane{}, accumulator{}
-		dst = dst[:0]
 	}
-	return dst, false, nil
-}
-
-// fill appends references until the batch is full or the epoch ends.
-func (m *Machine) fill(dst []Ref, has Has) ([]Ref, error) {
-	e := m.plan.Factor
-	if m.plan.Unit == Batch {
-		e = One
-	}
-	for len(dst) < m.plan.Batch {
-		ok, err := m.lane.next(m.plan.Shards, e, has)
-		if err != nil || !ok {
-			return dst, err
+	start := len(dst)
+	for i := range m.lanes {
+		l := &m.lanes[i]
+		begin := len(dst)
+		var err error
+		if dst, err = l.emit(m, dst, m.each); err != nil {
+			return dst, false, err
 		}
-		l := &m.lane
-		dst = append(dst, Ref{Epoch: m.epoch, Shard: l.shard, Index: l.index, Copy: l.copy})
-	}
-	return dst, nil
-}
-
-// repeat remembers a batch that is to come again.
-func (m *Machine) repeat(refs []Ref) {
-	if m.plan.Unit != Batch {
-		return
-	}
-	if m.left = m.acc.times(m.plan.Factor) - 1; m.left > 0 {
-		m.batch = append(m.batch[:0], refs...)
-	}
-}
-
-func (m *Machine) barren() error {
-	if m.lane.taken == 0 {
-		return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in %d shards", m.plan.Shards)
-	}
-	return usage("the %d samples of an epoch do not fill a batch of %d, and the tail is dropped", m.lane.taken, m.plan.Batch)
-}
-
-// lane is a share of an epoch: for now all of it.
-type lane struct {
-	shard int32
-	index int64 // of the item that is given now
-	copy  int32 // of that item
-	left  int32 // copies of it still to come
-	begun bool  // there was an item in this shard
-	taken int64 // fresh items so far
-	acc   accumulator
-}
-
-// next moves to the next emission; it reports false at the lane's end.
-func (l *lane) next(shards int, e Factor, has Has) (bool, error) {
-	if l.left > 0 {
-		l.left--
-		l.copy++
-		return true, nil
-	}
-	for int(l.shard) < shards {
-		if l.begun {
-			l.index++
+		if missing := m.each - (len(dst) - begin); missing > 0 {
+			if m.plan.Tail == TailDrop && m.plan.Steps == 0 {
+				return dst[:start], false, nil
+			}
+			if dst, err = m.fill(dst, l, missing); err != nil {
+				return dst, false, err
+			}
 		}
-		ok, err := has(l.shard, l.index)
+	}
+	if !m.counted && !m.taken && len(dst) > start {
+		return dst, false, m.barren() // padding alone, and no sample before it
+	}
+	return dst, len(dst) > start, nil
+}
+
+// more reports whether a lane has anything left.
+func (m *Machine) more() (more bool, err error) {
+	for i := range m.lanes {
+		ok, err := m.lanes[i].more(m)
 		if err != nil {
 			return false, err
 		}
-		if ok {
-			l.begun, l.copy, l.left = true, 0, l.acc.times(e)-1
-			l.taken++
-			return true, nil
-		}
-		l.shard, l.index, l.begun = l.shard+1, 0, false
+		more = more || ok
 	}
-	return false, nil
+	return more, nil
+}
+
+// repeated appends the next emission of a batch. The batches of all lanes move
+// together: neither the accumulator nor the hash knows of lanes, so that the
+// batch of all ranks stays whole.
+func (m *Machine) repeated(dst []Ref) ([]Ref, bool, error) {
+	for room := max(1, m.plan.Buffer); len(m.batch.buf) < room && !m.dry; {
+		if err := m.keep(); err != nil {
+			return dst, false, err
+		}
+	}
+	s, copy := m.batch.next()
+	switch {
+	case s != nil:
+	case m.filled() == TailPad && m.extent.steps != Unknown && (m.counted || m.taken):
+		return m.pad(dst, len(m.lanes)*m.each), true, nil
+	default:
+		return dst, false, nil
+	}
+	for _, ref := range s.item {
+		ref.Copy, ref.Times = copy, s.times
+		dst = append(dst, ref)
+	}
+	return dst, true, nil
+}
+
+// keep gathers one more batch, or finds that there are no more. Those of
+// padding alone come after all others, not among them.
+func (m *Machine) keep() error {
+	m.dry = m.made == m.extent.batches
+	if !m.counted && m.filled() == TailPad {
+		more, err := m.more()
+		if err != nil {
+			return err
+		}
+		m.dry = !more
+	}
+	if m.dry {
+		return nil
+	}
+	s := m.batch.slot()
+	refs, ok, err := m.gather(s.item[:0])
+	if err != nil {
+		return err
+	}
+	if s.item = refs; !ok {
+		m.batch.drop()
+		m.dry = true
+		return nil
+	}
+	m.made++
+	m.batch.add(m.factor)
+	return nil
+}
+
+func (m *Machine) barren() error {
+	if m.taken || m.extent.fresh > 0 {
+		return usage("an epoch does not fill a batch of %d samples, and the tail is dropped", m.plan.Batch)
+	}
+	var excluded int
+	for i := range m.entries {
+		excluded += len(m.entries[i].Exclude)
+	}
+	switch {
+	case excluded > 0:
+		return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in %s but %d that are excluded", plural(len(m.entries), "shard"), excluded)
+	case !m.counted && m.world > 1:
+		return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in the shards of rank %d of %d", m.rank, m.world)
+	}
+	return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in %s", plural(len(m.entries), "shard"))
+}
+
+// told reports whether takes are told of.
+func (m *Machine) told() bool { return m.take != nil }
+
+// tell says that a sample of a counted shard is taken.
+func (m *Machine) tell(reading int32, shard int32, index int64) error {
+	ok, err := m.take(reading, m.epoch, shard, index)
+	if err == nil && !ok {
+		err = m.stale(shard, "it has no sample %d, but should have %d samples", index, m.entries[shard].Samples)
+	}
+	return err
+}
+
+func (m *Machine) stale(shard int32, msg string, args ...any) error {
+	return format.Errorf(format.ErrStale, format.In(m.entries[shard].Name), msg, args...)
+}
+
+// Buffered appends one reference for each sample that was taken and that still
+// has emissions to come, with the Copy that is next: what has to be fetched
+// anew after Restore, besides what is taken from then on.
+func (m *Machine) Buffered(dst []Ref) []Ref {
+	for i := range m.lanes {
+		l := &m.lanes[i]
+		dst = append(dst, l.stream.refs...)
+		for j := range l.echo.slots {
+			if s := &l.echo.slots[j]; s.copy < s.times {
+				ref := s.item
+				if m.plan.Unit == Sample {
+					ref.Copy = s.copy
+				}
+				dst = append(dst, ref)
+			}
+		}
+	}
+	for j := range m.batch.slots {
+		s := &m.batch.slots[j]
+		if s.copy >= s.times {
+			continue
+		}
+		for _, ref := range s.item {
+			if ref.Kind != Padding {
+				ref.Copy, ref.Times = s.copy, s.times
+				dst = append(dst, ref)
+			}
+		}
+	}
+	return dst
 }

@@ -1,22 +1,31 @@
 // Package order says which sample comes next. It is a pure state machine: no
 // input or output, no clock, no goroutine, no number of a worker. From a
-// [Plan] follows a sequence of steps, each the references of one batch:
+// [Plan], a rank and a world follows a sequence of steps, each the references
+// of this rank's part of one batch:
 //
-//	Plan ─▶ Machine ─ Step ─▶ [ref ref ref ...]   one batch
-//	           │
-//	           └─ has(shard, index)?              facts of the data, asked in order
+//	            lanes of an epoch, dealt to the ranks
+//	Plan ─▶ fresh samples ─▶ buffer ─▶ echo ─▶ buffer ─┐
+//	        fresh samples ─▶ buffer ─▶ echo ─▶ buffer ─┼ tail ─▶ [ref ref ref ...]  one step
+//	        fresh samples ─▶ buffer ─▶ echo ─▶ buffer ─┘
+//	             │
+//	             └─ take(reading, epoch, shard, index)
 //
-//	Ref: epoch | shard | index in the shard | copy | kind
+//	Ref: epoch | shard | index in the shard | pass | copy of times | kind
 //
-// Where the number of samples of a shard is not known, the machine asks
-// whether there is one at an index. The answers are facts of the data, so the
-// sequence stays a function of plan and data alone.
+// An epoch is dealt to lanes, and lanes to ranks: what a lane gives does not
+// depend on the world, so the batch of all ranks together is the same for
+// every world that divides the lanes, what fills up a tail aside.
+//
+// All randomness is [Hash], a function of the seed, of what the number is for
+// and of counters. The only thing that the machine asks is [Take]: whether a
+// shard, whose number of samples nobody knows, has one more. The answers are
+// facts of the data, so the sequence stays a function of plan and data alone,
+// and a position in it is a few numbers ([State]): [Machine.Restore] runs the
+// machine up to there, without asking.
 //
 // Echo (Choi et al., Faster Neural Network Training with Data Echoing, arXiv
-// 1907.05550) is part of the order: each sample, or each batch, is given as
+// 1907.05550) is part of the order: each sample, batch or shard is given as
 // many times as the factor says, the first time included.
-//
-// For now there is one rank, and no shuffling.
 package order
 
 import (
@@ -28,9 +37,11 @@ import (
 // Ref names one emission of one sample.
 type Ref struct {
 	Epoch int32 // from 0
-	Shard int32 // place of the shard in the manifest
-	Copy  int32 // 0 the first time, then 1, 2, ... for the echoes of it
-	Index int64 // place of the sample among those of its shard, from 0
+	Shard int32 // place of the shard in the manifest, counted over all parts; -1 for Padding
+	Copy  int32 // 0 the first time it is emitted, then 1, 2, ... for the echoes of it
+	Times int32 // how many copies there are in all, 1 or more
+	Index int64 // place of the sample among those of its shard, from 0; -1 for Padding
+	Pass  int32 // which reading of the sample in this epoch it is, from 0: a part of a mix begins anew, and so does what wraps
 	Kind  Kind
 }
 
@@ -40,8 +51,11 @@ type Kind uint8
 const (
 	Fresh   Kind = iota // it is the sample's turn
 	Wrapped             // the tail of an epoch is filled from its start
-	Padding             // the tail of an epoch is filled with a sample that counts for nothing
+	Padding             // the tail of an epoch is filled with something that counts for nothing
 )
+
+// String returns fresh, wrapped or padding.
+func (k Kind) String() string { return [...]string{"fresh", "wrapped", "padding"}[k] }
 
 // Unit is what an echo repeats.
 type Unit uint8
@@ -49,7 +63,7 @@ type Unit uint8
 const (
 	Sample Unit = iota // each sample
 	Batch              // each batch
-	Shard              // each shard
+	Shard              // each shard, or the stretch of it that a lane reads
 )
 
 // String returns the word that commands use: sample, batch or shard.
@@ -60,83 +74,108 @@ func (u Unit) String() string { return [...]string{"sample", "batch", "shard"}[u
 type Tail uint8
 
 const (
-	TailDefault Tail = iota // TailKeep without shuffling, else TailDrop
+	TailDefault Tail = iota // TailDrop when shuffling; else TailKeep for one rank and TailPad for several
 	TailDrop                // they are left out
 	TailKeep                // a short batch; for one rank only
-	TailPad                 // filled with samples that are marked as not valid
-	TailWrap                // filled from the epoch's start
+	TailPad                 // filled with references that are Padding
+	TailWrap                // filled from the epoch's start, by references that are Wrapped
 )
 
 // String returns the word that commands use: default, drop, keep, pad or wrap.
 func (t Tail) String() string { return [...]string{"default", "drop", "keep", "pad", "wrap"}[t] }
 
+// Ends is what becomes of a mix when one of its parts ends.
+type Ends uint8
+
+const (
+	Restart Ends = iota // the part begins anew; the epoch ends when every part was read once
+	Stop                // the epoch ends before the first sample that a part no longer has
+)
+
+// String returns the word that commands use: restart or stop.
+func (e Ends) String() string { return [...]string{"restart", "stop"}[e] }
+
 // Shuffle is how samples are mixed. The zero value is None.
-type Shuffle struct{ mode shuffleMode }
+type Shuffle struct {
+	mode   shuffleMode
+	open   int // shards that are read side by side
+	buffer int // samples of the buffer behind them
+}
 
 type shuffleMode uint8
 
 const (
 	none shuffleMode = iota
 	global
+	block
+	stream
 )
 
-// The ways to mix samples.
+// The ways to mix samples that have no settings.
 var (
 	None   = Shuffle{}             // shard after shard, in the order of the manifest
-	Global = Shuffle{mode: global} // a permutation of all samples
+	Global = Shuffle{mode: global} // a permutation of all samples; their counts must be known
 )
 
-// String returns the word that commands use.
-func (s Shuffle) String() string { return [...]string{"none", "global"}[s.mode] }
+// Block takes the shards in random order and mixes open of them, counted over
+// all lanes; counts must be known.
+func Block(open int) Shuffle { return Shuffle{mode: block, open: open} }
+
+// Stream is Block with a buffer of samples behind it, also counted over all
+// lanes, from which they come out at random. Counts may be unknown.
+func Stream(open, buffer int) Shuffle { return Shuffle{mode: stream, open: open, buffer: buffer} }
+
+// String returns none, global, block(open) or stream(open, buffer).
+func (s Shuffle) String() string {
+	switch s.mode {
+	case block:
+		return fmt.Sprintf("block(%d)", s.open)
+	case stream:
+		return fmt.Sprintf("stream(%d, %d)", s.open, s.buffer)
+	}
+	return [...]string{"none", "global"}[s.mode]
+}
 
 // Endless as the number of epochs means that they do not end.
 const Endless = -1
 
-// Plan is what an order follows from, together with the data.
+// Unknown as the number of samples of a shard, or as the end of a run, means
+// that only reading it will tell.
+const Unknown = format.Unknown
+
+// Entry is a shard as the manifest has it.
+type Entry struct {
+	Name    string
+	Bytes   int64
+	Version string  // of its content, as an entity tag; "" if there is none; never a time
+	Samples int64   // Unknown if not known
+	Exclude []int64 // samples that are never taken, ascending
+}
+
+// Part is a data set: all of the plan's, or one of several that are mixed.
+type Part struct {
+	Shards []Entry
+	Weight float64 // its share of the samples, relative to the other parts'; of no matter for a single part
+}
+
+// Plan is what an order follows from, together with the data. It lends the
+// machine its slices: they must not change while that is used.
 type Plan struct {
-	Shards  int // number of shards in the manifest
-	Epochs  int // passes over the fresh samples; Endless for no end; 0 stands for 1
-	Batch   int // samples of a full batch
-	Shuffle Shuffle
-	Tail    Tail
+	Parts   []Part
+	Ends    Ends    // of a mix
+	Epochs  int     // passes over the fresh samples; Endless for no end; 0 stands for 1
+	Batch   int     // samples of a full batch, of all ranks together
+	Lanes   int     // shares of an epoch, which the ranks divide among them; 0 for the default, see Machine
+	Shuffle Shuffle // how samples are mixed
+	Seed    uint64
+	Tail    Tail   // what becomes of a short last batch
+	Steps   int64  // of each epoch, which is cut or filled to it; 0: as the counts and the tail say
 	Unit    Unit   // what is repeated
 	Factor  Factor // how often; 0 stands for One
-}
+	Buffer  int    // samples, or batches for Batch, of a shuffle buffer behind the echo, over all lanes
 
-// check returns the plan with its defaults filled in.
-func (p Plan) check() (Plan, error) {
-	if p.Epochs == 0 {
-		p.Epochs = 1
-	}
-	if p.Factor == 0 {
-		p.Factor = One
-	}
-	if p.Tail == TailDefault {
-		p.Tail = TailKeep
-	}
-	switch {
-	case p.Shards < 1:
-		return p, usage("there are no shards")
-	case p.Batch < 1:
-		return p, usage("a batch of %d samples", p.Batch)
-	case p.Epochs < Endless:
-		return p, usage("%d epochs", p.Epochs)
-	case p.Factor < One:
-		return p, usage("an echo factor of %v: it counts every emission, so 1 is the least", p.Factor)
-	case p.Shuffle != None:
-		return p, notYet("shuffle %v", p.Shuffle)
-	case p.Tail != TailDrop && p.Tail != TailKeep:
-		return p, notYet("tail %v", p.Tail)
-	case p.Unit != Sample && p.Unit != Batch:
-		return p, notYet("echo of unit %v", p.Unit)
-	}
-	return p, nil
-}
-
-func usage(msg string, args ...any) error {
-	return format.Errorf(format.ErrUsage, format.Nowhere, msg, args...)
-}
-
-func notYet(msg string, args ...any) error {
-	return format.Errorf(format.ErrUnsupported, format.Nowhere, "%s is not supported yet", fmt.Sprintf(msg, args...))
+	// What follows changes no reference, but what becomes of it, and so
+	// belongs to the fingerprint.
+	Keep    string // level that echo keeps
+	Columns string // what is made of a sample
 }

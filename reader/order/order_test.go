@@ -1,58 +1,20 @@
 package order_test
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
-	"math"
-	"math/bits"
+	"maps"
+	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"shardtool/format"
 	"shardtool/reader/order"
 )
 
-// data answers from counts and checks that questions come in order, once.
-type data struct {
-	counts []int64
-	shard  int32
-	next   int64
-}
-
-func (d *data) has(shard int32, index int64) (bool, error) {
-	if int(d.shard) == len(d.counts) {
-		d.shard = 0 // the next epoch
-	}
-	if shard != d.shard || index != d.next {
-		return false, fmt.Errorf("asked for %d of shard %d instead of %d of shard %d", index, shard, d.next, d.shard)
-	}
-	d.next++
-	if index < d.counts[shard] {
-		return true, nil
-	}
-	d.shard, d.next = d.shard+1, 0
-	return false, nil
-}
-
-func run(p order.Plan, counts []int64, most int) (steps [][]order.Ref, err error) {
-	m, err := order.New(p)
-	if err != nil {
-		return nil, err
-	}
-	d := &data{counts: counts}
-	for len(steps) < most {
-		refs, ok, err := m.Step(nil, d.has)
-		if err != nil || !ok {
-			return steps, err
-		}
-		steps = append(steps, refs)
-	}
-	return steps, nil
-}
-
 func TestStepsByHand(t *testing.T) {
-	// shard/index.copy
+	const two = 2 * order.One
 	for _, tt := range []struct {
 		name string
 		plan order.Plan
@@ -60,232 +22,515 @@ func TestStepsByHand(t *testing.T) {
 	}{
 		{"plain", order.Plan{}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0]"},
 		{"drop", order.Plan{Tail: order.TailDrop}, "[0/0.0 0/1.0] [2/0.0 2/1.0]"},
-		{"two epochs", order.Plan{Epochs: 2, Tail: order.TailDrop}, "[0/0.0 0/1.0] [2/0.0 2/1.0] e1[0/0.0 0/1.0] e1[2/0.0 2/1.0]"},
-		{"sample twice", order.Plan{Factor: 2 * order.One}, "[0/0.0 0/0.1] [0/1.0 0/1.1] [2/0.0 2/0.1] [2/1.0 2/1.1] [2/2.0 2/2.1]"},
-		{"sample thrice", order.Plan{Factor: 3 * order.One, Tail: order.TailDrop},
+		{"two epochs", order.Plan{Epochs: 2, Tail: order.TailDrop}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [e1:0/0.0 e1:0/1.0] [e1:2/0.0 e1:2/1.0]"},
+		{"sample twice", order.Plan{Factor: two}, "[0/0.0 0/0.1] [0/1.0 0/1.1] [2/0.0 2/0.1] [2/1.0 2/1.1] [2/2.0 2/2.1]"},
+		{"sample thrice", order.Plan{Factor: 3 * order.One, Tail: order.TailDrop, Lanes: 1},
 			"[0/0.0 0/0.1] [0/0.2 0/1.0] [0/1.1 0/1.2] [2/0.0 2/0.1] [2/0.2 2/1.0] [2/1.1 2/1.2] [2/2.0 2/2.1]"},
 		{"sample 1.5", order.Plan{Factor: order.One * 3 / 2}, "[0/0.0 0/1.0] [0/1.1 2/0.0] [2/1.0 2/1.1] [2/2.0]"},
-		{"batch twice", order.Plan{Unit: order.Batch, Factor: 2 * order.One},
+		{"batch twice", order.Plan{Unit: order.Batch, Factor: two},
 			"[0/0.0 0/1.0] [0/0.1 0/1.1] [2/0.0 2/1.0] [2/0.1 2/1.1] [2/2.0] [2/2.1]"},
 		{"batch 1.5", order.Plan{Unit: order.Batch, Factor: order.One * 3 / 2},
 			"[0/0.0 0/1.0] [2/0.0 2/1.0] [2/0.1 2/1.1] [2/2.0]"},
-		{"batch twice, drop", order.Plan{Unit: order.Batch, Factor: 2 * order.One, Tail: order.TailDrop},
+		{"batch twice, drop", order.Plan{Unit: order.Batch, Factor: two, Tail: order.TailDrop},
 			"[0/0.0 0/1.0] [0/0.1 0/1.1] [2/0.0 2/1.0] [2/0.1 2/1.1]"},
+		{"shard twice", order.Plan{Unit: order.Shard, Factor: two},
+			"[0/0.0 0/1.0] [0/0.1 0/1.1] [2/0.0 2/1.0] [2/2.0 2/0.1] [2/1.1 2/2.1]"},
+		{"shard 1.5", order.Plan{Unit: order.Shard, Factor: order.One * 3 / 2},
+			"[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0 2/0.1] [2/1.1 2/2.1]"},
+		{"pad", order.Plan{Tail: order.TailPad}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0 -]"},
+		{"wrap", order.Plan{Tail: order.TailWrap}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0 w0/0.0p1]"},
+		{"lanes wrap", order.Plan{Tail: order.TailWrap, Lanes: 2}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0 w0/0.0p1]"},
+		{"two lanes, twice", order.Plan{Tail: order.TailPad, Lanes: 2, Factor: two},
+			"[0/0.0 0/1.0] [0/0.1 0/1.1] [2/0.0 2/1.0] [2/0.1 2/1.1] [2/2.0 -] [2/2.1 -]"},
+		{"two lanes, 1.5", order.Plan{Tail: order.TailPad, Lanes: 2, Factor: order.One * 3 / 2},
+			"[0/0.0 0/1.0] [2/0.0 0/1.1] [2/0.1 2/1.0] [2/2.0 -]"},
+		{"steps cut", order.Plan{Steps: 1, Epochs: 2}, "[0/0.0 0/1.0] [e1:0/0.0 e1:0/1.0]"},
+		{"steps fill", order.Plan{Steps: 6, Tail: order.TailDrop},
+			"[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0 w0/0.0p1] [w0/1.0p1 w2/0.0p1] [w2/1.0p1 w2/2.0p1] [w0/0.0p2 w0/1.0p2]"},
+		{"steps keep", order.Plan{Steps: 6, Tail: order.TailKeep}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0]"},
+		{"steps pad", order.Plan{Steps: 4, Tail: order.TailPad}, "[0/0.0 0/1.0] [2/0.0 2/1.0] [2/2.0 -] [- -]"},
 	} {
-		tt.plan.Shards, tt.plan.Batch = 4, 2
-		steps, err := run(tt.plan, []int64{2, 0, 3, 0}, 100)
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		var got string
-		for i, refs := range steps {
-			if i > 0 {
-				got += " "
-			}
-			if refs[0].Epoch > 0 {
-				got += fmt.Sprint("e", refs[0].Epoch)
-			}
-			words := make([]string, len(refs))
-			for j, r := range refs {
-				words[j] = fmt.Sprintf("%d/%d.%d", r.Shard, r.Index, r.Copy)
-			}
-			got += fmt.Sprint(words)
-		}
-		if got != tt.want {
+		tt.plan.Batch = 2
+		if got := text(run(t, counted(tt.plan, 2, 0, 3, 0), 1)[0]); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+		}
+		if tt.plan.Lanes > 1 || tt.plan.Unit == order.Shard {
+			continue // dealt otherwise
+		}
+		got := text(run(t, uncounted(tt.plan, 2, 0, 3, 0), 1)[0])
+		if got != tt.want {
+			t.Errorf("%s, uncounted:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
 	}
 }
 
-// What must hold for any plan, stated without the machine: item n is given
-// floor((n+1)e) - floor(n e) times, copies numbered from 0 and in the order of
-// the shards; batches are full but for the last of an epoch.
-func TestEverySampleAsOftenAsTheFactorSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		counts := rapid.SliceOfN(rapid.Int64Range(0, 9), 1, 6).Draw(t, "counts")
-		num, den := rapid.Uint64Range(4, 20).Draw(t, "num"), uint64(4)
-		p := order.Plan{
-			Shards: len(counts),
-			Batch:  rapid.IntRange(1, 8).Draw(t, "batch"),
-			Epochs: rapid.IntRange(1, 3).Draw(t, "epochs"),
-			Unit:   rapid.SampledFrom([]order.Unit{order.Sample, order.Batch}).Draw(t, "unit"),
-			Tail:   rapid.SampledFrom([]order.Tail{order.TailKeep, order.TailDrop}).Draw(t, "tail"),
-			Factor: order.Factor(num) * order.One / 4,
+// A mix of weights 2 and 1: the first part takes places 1 and 2 of three.
+func TestMixByHand(t *testing.T) {
+	mixed := func(p order.Plan) trial {
+		a, b := counted(p, 4), counted(p, 2, 1)
+		a.Parts[0].Weight, b.Parts[0].Weight = 2, 1
+		a.Parts = append(a.Parts, b.Parts...)
+		a.counts = append(a.counts, b.counts...)
+		return a
+	}
+	for _, tt := range []struct {
+		name string
+		plan order.Plan
+		want string
+	}{
+		{"restart", order.Plan{Batch: 3}, "[1/0.0 0/0.0 0/1.0] [1/1.0 0/2.0 0/3.0] [2/0.0]"},
+		{"stop", order.Plan{Batch: 3, Ends: order.Stop}, "[1/0.0 0/0.0 0/1.0] [1/1.0 0/2.0 0/3.0] [2/0.0]"},
+	} {
+		if got := text(run(t, mixed(tt.plan), 1)[0]); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
-		steps, err := run(p, counts, math.MaxInt)
-		want := model(p, counts, num, den)
-		if len(want) == 0 {
-			if err == nil {
-				t.Fatalf("an epoch without a batch is no error")
-			}
+	}
+	long := order.Plan{Batch: 3}
+	tr := mixed(long)
+	tr.Parts[0].Shards[0].Samples, tr.counts[0] = 1, 1
+	want := "[1/0.0 0/0.0 0/0.0p1] [1/1.0 0/0.0p2 0/0.0p3] [2/0.0]"
+	if got := text(run(t, tr, 1)[0]); got != want {
+		t.Errorf("restart of a short part:\n got %s\nwant %s", got, want)
+	}
+	tr.Ends = order.Stop
+	want = "[1/0.0 0/0.0]"
+	if got := text(run(t, tr, 1)[0]); got != want {
+		t.Errorf("stop at a short part:\n got %s\nwant %s", got, want)
+	}
+}
+
+// item is what an epoch takes once.
+type item struct {
+	shard, pass int32
+	index       int64
+}
+
+// TestEverySampleAsOftenAsTheFactorSays runs all ranks of small plans of every
+// kind and looks at each epoch.
+func TestEverySampleAsOftenAsTheFactorSays(t *testing.T) {
+	kinds := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		tr, world := drawTrial(t)
+		ranks, ok := runAll(t, &tr, world)
+		if !ok {
 			return
 		}
+		kinds[fmt.Sprintf("%.5s %v counted=%v parts=%d", tr.Shuffle, tr.Unit, tr.counted(), len(tr.Parts))]++
+		epochs := map[int32][][]order.Ref{}
+		for _, b := range batches(ranks) {
+			epochs[b[0].Epoch] = append(epochs[b[0].Epoch], b)
+		}
+		if !tr.counted() && tr.Steps == 0 && tr.Tail == order.TailDrop && len(epochs) > tr.Epochs {
+			t.Fatal("more epochs than asked for")
+		}
+		for epoch, steps := range epochs {
+			checkEpoch(t, &tr, world, epoch, steps)
+		}
+	})
+	if testing.Verbose() {
+		for _, k := range slices.Sorted(maps.Keys(kinds)) {
+			t.Log(kinds[k], k)
+		}
+	}
+}
+
+// runAll runs all ranks to the end and checks that their steps are equal; it
+// reports false for plans that are refused.
+func runAll(t *rapid.T, tr *trial, world int) (ranks [][][]order.Ref, ok bool) {
+	for n := range world {
+		r, err := newRank(tr, n, world)
 		if err != nil {
-			t.Fatal(err)
+			return nil, false
 		}
-		if got, want := fmt.Sprint(steps), fmt.Sprint(want); got != want {
-			t.Fatalf("\n got %s\nwant %s", got, want)
+		steps := r.all()
+		if r.err != nil {
+			return nil, false
 		}
-		again, _ := run(p, counts, math.MaxInt)
-		if fmt.Sprint(again) != fmt.Sprint(steps) {
-			t.Fatal("a second run differs")
+		for _, a := range r.asked {
+			if slices.Contains(tr.entry(a.shard).Exclude, a.index) {
+				t.Fatalf("sample %d of shard %d is excluded", a.index, a.shard)
+			}
+		}
+		ranks = append(ranks, steps)
+		if len(steps) != len(ranks[0]) {
+			t.Fatalf("rank 0 has %d steps, rank %d has %d", len(ranks[0]), n, len(steps))
+		}
+	}
+	return ranks, true
+}
+
+func checkEpoch(t *rapid.T, tr *trial, world int, epoch int32, steps [][]order.Ref) {
+	m, _ := order.New(tr.Plan, 0, world)
+	at := m.State()
+	at.Epoch = epoch
+	if err := m.Restore(at); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := tr.Fingerprint(world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail := resolved.Settings["tail"]
+	copies := map[item][]int32{}
+	times := map[item]int32{}
+	var emitted int64
+	for i, refs := range steps {
+		if short := len(refs) < tr.Batch; short && (tail != "keep" || len(refs) == 0) ||
+			short && i+1 < len(steps) && tr.Unit != order.Batch {
+			t.Fatalf("step %d of %d has %d references", i, len(steps), len(refs))
+		}
+		for _, r := range refs {
+			if r.Epoch != epoch || r.Times < 1 || r.Copy < 0 || r.Copy >= r.Times {
+				t.Fatalf("%+v in epoch %d", r, epoch)
+			}
+			if r.Kind == order.Padding {
+				if r.Shard != -1 || r.Index != -1 || tail != "pad" {
+					t.Fatalf("%+v", r)
+				}
+				continue
+			}
+			emitted++
+			if slices.Contains(tr.entry(r.Shard).Exclude, r.Index) || r.Index < 0 || r.Index >= tr.counts[r.Shard] {
+				t.Fatalf("%+v of %d samples", r, tr.counts[r.Shard])
+			}
+			if r.Kind == order.Wrapped {
+				if tail != "wrap" && tr.Steps == 0 {
+					t.Fatalf("%+v", r)
+				}
+				continue
+			}
+			id := item{r.Shard, r.Pass, r.Index}
+			if n, seen := times[id]; seen && n != r.Times {
+				t.Fatalf("%+v after %d times", r, n)
+			}
+			times[id] = r.Times
+			copies[id] = append(copies[id], r.Copy)
+		}
+	}
+	if n, known := m.Steps(); known && n != int64(len(steps)) {
+		t.Fatalf("%d steps instead of %d", len(steps), n)
+	}
+	fresh, want, known := m.Lengths()
+	if known && want != emitted {
+		t.Fatalf("%d emitted instead of %d", emitted, want)
+	}
+	whole := tail != "drop" && tr.Steps == 0
+	// A part of a mix may be cut within the copies of a shard.
+	uncut := whole && (len(tr.Parts) == 1 || tr.Unit != order.Shard)
+	for id, c := range copies {
+		if tr.Unit == order.Shard {
+			slices.Sort(c)
+		}
+		for i, n := range c {
+			if int(n) != i && (uncut || tr.Unit != order.Shard) {
+				t.Fatalf("copies %v of %+v", c, id)
+			}
+		}
+		e := tr.Factor.Float64()
+		if n := float64(times[id]); n <= e-1 || n >= e+1 {
+			t.Fatalf("%v times %+v for factor %v", n, id, e)
+		}
+		if uncut && len(c) != int(times[id]) {
+			t.Fatalf("%d of %d copies of %+v", len(c), times[id], id)
+		}
+		if id.pass > 0 && whole && tr.Ends == order.Restart && tr.counted() {
+			before := id
+			before.pass--
+			if tr.Shuffle == order.None && copies[before] == nil {
+				t.Fatalf("pass %d of %+v, but not the one before", id.pass, id)
+			}
+		}
+	}
+	if whole && (len(tr.Parts) == 1 || tr.Ends == order.Restart) {
+		checkComplete(t, tr, copies)
+	}
+	if whole && len(tr.Parts) == 1 && known && int64(len(copies)) != fresh {
+		t.Fatalf("%d samples instead of %d", len(copies), fresh)
+	}
+}
+
+func checkComplete(t *rapid.T, tr *trial, copies map[item][]int32) {
+	var passes int
+	for id := range copies {
+		if id.pass > 0 {
+			passes++
+		}
+	}
+	if passes > 0 && len(tr.Parts) == 1 {
+		t.Fatal("passes without a mix")
+	}
+	for shard, n := range tr.counts {
+		for index := range n {
+			if slices.Contains(tr.entry(int32(shard)).Exclude, index) {
+				continue
+			}
+			if copies[item{int32(shard), 0, index}] == nil {
+				t.Fatalf("sample %d of shard %d is missing", index, shard)
+			}
+		}
+	}
+}
+
+// With counts, the batch of all ranks does not depend on the world.
+func TestBatchesOfEveryWorldAreEqual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr, _ := drawTrial(t)
+		if tr.Tail == order.TailDefault || !tr.counted() {
+			return // the world decides
+		}
+		one, ok := runAll(t, &tr, 1)
+		if !ok {
+			return
+		}
+		for _, world := range []int{2, 3, 4, 6, 12} {
+			ranks, ok := runAll(t, &tr, world)
+			if ok && text(batches(ranks)) != text(one[0]) {
+				t.Fatalf("world %d:\n got %s\nwant %s", world, text(batches(ranks)), text(one[0]))
+			}
 		}
 	})
 }
 
-func model(p order.Plan, counts []int64, num, den uint64) (steps [][]order.Ref) {
-	times := func(n int) int32 { return int32(uint64(n+1)*num/den - uint64(n)*num/den) }
-	for epoch := range int32(p.Epochs) {
-		var fresh []order.Ref
-		for s, n := range counts {
-			for i := range n {
-				fresh = append(fresh, order.Ref{Epoch: epoch, Shard: int32(s), Index: i})
+// Without echo, None and Global do not depend on the lanes either.
+func TestPlacesDoNotDependOnLanes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tr, _ := drawTrial(t)
+		tr.Factor, tr.Tail = order.One, rapid.SampledFrom([]order.Tail{order.TailDrop, order.TailPad, order.TailWrap}).Draw(t, "its tail")
+		tr.Shuffle = rapid.SampledFrom([]order.Shuffle{order.None, order.Global}).Draw(t, "its shuffle")
+		tr.Lanes = 0
+		if !tr.counted() {
+			return
+		}
+		want, ok := runAll(t, &tr, 1)
+		for tr.Lanes = 1; ok && tr.Lanes <= tr.Batch; tr.Lanes++ {
+			if got, ok := runAll(t, &tr, 1); ok && text(got[0]) != text(want[0]) {
+				t.Fatalf("%d lanes:\n got %s\nwant %s", tr.Lanes, text(got[0]), text(want[0]))
 			}
 		}
-		emitted := fresh
-		if p.Unit == order.Sample {
-			emitted = nil
-			for n, r := range fresh {
-				for r.Copy = range times(n) {
-					emitted = append(emitted, r)
-				}
-			}
+	})
+}
+
+// What follows a state follows it in another machine too, takes included: at
+// every step, through JSON.
+func TestRestoreAtEveryStep(t *testing.T) {
+	kinds := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		tr, world := drawTrial(t)
+		n := rapid.IntRange(0, world-1).Draw(t, "rank")
+		r, err := newRank(&tr, n, world)
+		if err != nil {
+			return
 		}
-		for n := 0; len(emitted) > 0; n++ {
-			size := min(p.Batch, len(emitted))
-			if size < p.Batch && p.Tail == order.TailDrop {
+		type point struct {
+			state    order.State
+			asked    int
+			buffered []order.Ref
+		}
+		var points []point
+		var steps [][]order.Ref
+		for {
+			points = append(points, point{r.State(), len(r.asked), r.Buffered(nil)})
+			refs := r.step()
+			if refs == nil {
 				break
 			}
-			copies := int32(1)
-			if p.Unit == order.Batch {
-				copies = times(n)
+			steps = append(steps, refs)
+		}
+		if r.err != nil && len(steps) == 0 {
+			return
+		}
+		kinds[fmt.Sprintf("%.5s %v", tr.Shuffle, tr.Unit)]++
+		for at, p := range points {
+			if len(points) > 40 && at%7 != len(points)%7 {
+				continue
 			}
-			for c := range copies {
-				batch := append([]order.Ref(nil), emitted[:size]...)
-				if p.Unit == order.Batch {
-					for i := range batch {
-						batch[i].Copy = c
-					}
-				}
-				steps = append(steps, batch)
+			s, _ := newRank(&tr, n, world)
+			if err := s.Restore(overJSON(t, p.state)); err != nil {
+				t.Fatalf("step %d: %v", at, err)
 			}
-			emitted = emitted[size:]
+			if !reflect.DeepEqual(overJSON(t, s.State()), overJSON(t, p.state)) {
+				t.Fatalf("step %d: state %+v instead of %+v", at, s.State(), p.state)
+			}
+			if got := s.Buffered(nil); !sameRefs(got, p.buffered) {
+				t.Fatalf("step %d: buffered %s instead of %s", at, words(got), words(p.buffered))
+			}
+			checkFollow(t, s, world)
+			got := s.all()
+			if text(got) != text(steps[at:]) || fmt.Sprint(s.err) != fmt.Sprint(r.err) {
+				t.Fatalf("step %d:\n got %s %v\nwant %s %v", at, text(got), s.err, text(steps[at:]), r.err)
+			}
+			if !slices.Equal(s.asked, r.asked[p.asked:]) {
+				t.Fatalf("step %d:\n took %v\n want %v", at, s.asked, r.asked[p.asked:])
+			}
+			checkBuffered(t, &tr, p.buffered, s.asked, got)
 		}
-	}
-	return steps
-}
-
-func TestEndless(t *testing.T) {
-	steps, err := run(order.Plan{Shards: 1, Batch: 2, Epochs: order.Endless}, []int64{3}, 1000)
-	if err != nil || len(steps) != 1000 || steps[999][0].Epoch != 499 {
-		t.Errorf("%d steps, the last of epoch %d, %v", len(steps), steps[len(steps)-1][0].Epoch, err)
-	}
-}
-
-func TestErrors(t *testing.T) {
-	boom := errors.New("boom")
-	for _, tt := range []struct {
-		name   string
-		plan   order.Plan
-		counts []int64
-		want   error
-	}{
-		{"no samples", order.Plan{Shards: 2, Batch: 2, Epochs: order.Endless}, []int64{0, 0}, format.ErrMissing},
-		{"all dropped", order.Plan{Shards: 1, Batch: 4, Epochs: order.Endless, Tail: order.TailDrop}, []int64{3}, format.ErrUsage},
-		{"no shards", order.Plan{Batch: 2}, nil, format.ErrUsage},
-		{"no batch", order.Plan{Shards: 1}, nil, format.ErrUsage},
-		{"epochs", order.Plan{Shards: 1, Batch: 1, Epochs: -2}, nil, format.ErrUsage},
-		{"factor", order.Plan{Shards: 1, Batch: 1, Factor: order.One - 1}, nil, format.ErrUsage},
-		{"global", order.Plan{Shards: 1, Batch: 1, Shuffle: order.Global}, nil, format.ErrUnsupported},
-		{"wrap", order.Plan{Shards: 1, Batch: 1, Tail: order.TailWrap}, nil, format.ErrUnsupported},
-		{"shard", order.Plan{Shards: 1, Batch: 1, Unit: order.Shard}, nil, format.ErrUnsupported},
-	} {
-		if _, err := run(tt.plan, tt.counts, 10); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-		}
-	}
-	m, _ := order.New(order.Plan{Shards: 1, Batch: 4})
-	refs, ok, err := m.Step(nil, func(_ int32, i int64) (bool, error) { return i < 2, map[int64]error{2: boom}[i] })
-	if len(refs) != 0 || ok || err != boom {
-		t.Errorf("%v, %v, %v", refs, ok, err)
+	})
+	if testing.Verbose() {
+		t.Log(kinds)
 	}
 }
 
-func TestNewFactor(t *testing.T) {
-	for e, want := range map[float64]order.Factor{1: order.One, 2: 2 << 32, 1.5: 3 << 31, 65536: 1 << 48} {
-		if got, err := order.NewFactor(e); got != want || err != nil || got.Float64() != e || got.String() != fmt.Sprint(e) {
-			t.Errorf("NewFactor(%v) = %d, %v", e, got, err)
+func sameRefs(a, b []order.Ref) bool {
+	key := func(refs []order.Ref) map[order.Ref]int {
+		m := map[order.Ref]int{}
+		for _, r := range refs {
+			m[r]++
 		}
+		return m
 	}
-	for _, e := range []float64{0, 0.999, -1, 65537, math.Inf(1), math.NaN()} {
-		if _, err := order.NewFactor(e); !errors.Is(err, format.ErrUsage) {
-			t.Errorf("NewFactor(%v): %v", e, err)
-		}
-	}
+	return maps.Equal(key(a), key(b))
 }
 
-// A third is not representable, but a million thirds must not drift: fixed
-// point holds n*floor-error below n/2^33.
-func TestFactorDoesNotDrift(t *testing.T) {
-	e, _ := order.NewFactor(4.0 / 3)
-	steps, err := run(order.Plan{Shards: 1, Batch: 1 << 30, Factor: e}, []int64{3_000_000}, 2)
-	if err != nil || len(steps) != 1 {
+func overJSON(t *rapid.T, s order.State) (out order.State) {
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(steps[0]); n != 3_999_999 && n != 4_000_000 {
-		t.Errorf("%d emissions", n)
-	}
+	return out
 }
 
-// One bit of any input moves about half the bits of the result, and places do
-// not stand in for each other.
-func TestHashMixes(t *testing.T) {
-	base := order.Hash(1, order.ForAugment, 2, 3, 4, 5)
-	for place := range 4 {
-		for bit := range 64 {
-			c := []uint64{2, 3, 4, 5}
-			c[place] ^= 1 << bit
-			if n := bits.OnesCount64(base ^ order.Hash(1, order.ForAugment, c...)); n < 12 || n > 52 {
-				t.Errorf("bit %d of counter %d moves %d bits", bit, place, n)
+// checkBuffered: what is emitted after a restore was taken after it, or is
+// among what was buffered; and nothing is buffered twice.
+func checkBuffered(t *rapid.T, tr *trial, buffered []order.Ref, taken []asked, steps [][]order.Ref) {
+	type key struct {
+		epoch, shard int32
+		index        int64
+	}
+	have := map[key]int{}
+	distinct := map[order.Ref]bool{}
+	for _, r := range buffered {
+		have[key{r.Epoch, r.Shard, r.Index}]++
+		if r.Copy, r.Times = 0, 0; tr.Unit != order.Shard && r.Kind == order.Fresh && distinct[r] {
+			t.Fatalf("%+v is buffered twice", r)
+		}
+		distinct[r] = true
+	}
+	for _, a := range taken {
+		if a.yes {
+			have[key{a.epoch, a.shard, a.index}]++
+		}
+	}
+	seen := map[key]map[int32]bool{}
+	for _, refs := range steps {
+		for _, r := range refs {
+			if r.Kind != order.Fresh {
+				continue
+			}
+			k := key{r.Epoch, r.Shard, r.Index}
+			if seen[k] == nil {
+				seen[k] = map[int32]bool{}
+			}
+			id := r.Pass
+			if tr.Unit == order.Shard {
+				id = r.Pass<<8 | r.Copy
+			}
+			seen[k][id] = true
+			if len(seen[k]) > have[k] {
+				t.Fatalf("%+v is emitted, but neither buffered nor taken", r)
 			}
 		}
 	}
-	seen := map[uint64]bool{}
-	for i := range uint64(40) {
-		for j := range uint64(40) {
-			seen[order.Hash(i, order.ForAugment, j)] = true
-			seen[order.Hash(0, order.ForAugment, i, j)] = true
-			seen[order.Hash(0, order.Purpose(i+2), j)] = true
+}
+
+// checkFollow follows a machine as one who fetches does: it knows runs only by
+// Run and Opened, and expects every sample that is taken to be the next of an
+// open one.
+func checkFollow(t *rapid.T, from *rank, world int) {
+	r, _ := newRank(from.tr, from.n, world)
+	if err := r.Restore(from.State()); err != nil {
+		t.Fatal(err)
+	}
+	type stand struct {
+		epoch int32
+		open  []order.OpenRun
+		next  int
+	}
+	stands := make([]stand, r.Readings())
+	lows := make([]stand, r.Readings())
+	for i := range stands {
+		stands[i].epoch = r.State().Epoch
+		stands[i].open, stands[i].next = r.Opened(i)
+	}
+	mark := func() {
+		for i := range lows {
+			run, index := r.Low(i)
+			lows[i] = stand{epoch: r.State().Epoch, next: run}
+			lows[i].open = []order.OpenRun{{At: index}}
 		}
 	}
-	if len(seen) != 3*40*40 {
-		t.Errorf("%d different of %d", len(seen), 3*40*40)
+	mark()
+	sequential := from.tr.counted() && r.Open() == 1 && len(stands) == len(from.tr.Parts) && from.tr.Shuffle == order.None
+	skip := func(o *order.OpenRun) {
+		for slices.Contains(from.tr.entry(o.Shard).Exclude, o.At) {
+			o.At++
+		}
 	}
-	r := order.Ref{Epoch: 2, Shard: 3, Index: 4, Copy: 5}
-	if r.Draws(1) != base {
-		t.Error("Draws is another hash than it says")
+	take := func(reading, epoch, shard int32, index int64) (bool, error) {
+		yes := index < from.tr.counts[shard]
+		if from.tr.Shuffle == order.Global {
+			if reading != -1 {
+				t.Fatalf("reading %d of Global", reading)
+			}
+			return yes, nil
+		}
+		if sequential {
+			checkLow(t, r, lows[reading].epoch, lows[reading].next, lows[reading].open[0].At, reading, epoch, shard, index)
+			return yes, nil
+		}
+		s := &stands[reading]
+		if s.epoch != epoch {
+			*s = stand{epoch: epoch}
+		}
+		for len(s.open) < r.Open() {
+			run, ok := r.Run(int(reading), epoch, s.next)
+			if !ok {
+				break
+			}
+			o := order.OpenRun{I: s.next, Run: run, At: run.From}
+			skip(&o)
+			s.open = append(s.open, o)
+			s.next++
+		}
+		for i := range s.open {
+			o := &s.open[i]
+			if o.Shard != shard || o.At != index {
+				continue
+			}
+			o.At++
+			skip(o)
+			if !yes || o.To != order.Unknown && o.At >= o.To {
+				s.open = slices.Delete(s.open, i, i+1)
+			}
+			return yes, nil
+		}
+		t.Fatalf("took %d of shard %d in epoch %d, but open in reading %d are %+v", index, shard, epoch, reading, s.open)
+		return false, nil
 	}
-	if n := testing.AllocsPerRun(100, func() { r.Draws(1) }); n != 0 {
-		t.Errorf("Draws allocates %v times", n)
+	for {
+		_, ok, err := r.Step(nil, take)
+		if err != nil || !ok {
+			return
+		}
+		mark()
 	}
 }
 
-func TestStepAllocatesNothing(t *testing.T) {
-	m, _ := order.New(order.Plan{Shards: 1, Batch: 64, Epochs: order.Endless, Factor: 2 * order.One})
-	has := func(_ int32, i int64) (bool, error) { return i < 1000, nil }
-	refs := make([]order.Ref, 0, 64)
-	if n := testing.AllocsPerRun(1000, func() { refs, _, _ = m.Step(refs, has) }); n != 0 {
-		t.Errorf("Step allocates %v times", n)
+// checkLow finds the sample in the runs from the low mark on.
+func checkLow(t *rapid.T, r *rank, lowEpoch int32, run int, at int64, reading, epoch, shard int32, index int64) {
+	if epoch != lowEpoch {
+		run, at = 0, 0
 	}
-}
-
-func BenchmarkStep(b *testing.B) {
-	m, _ := order.New(order.Plan{Shards: 1, Batch: 64, Epochs: order.Endless})
-	has := func(_ int32, i int64) (bool, error) { return i < 1000, nil }
-	refs := make([]order.Ref, 0, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		refs, _, _ = m.Step(refs, has)
+	for i := run; i < run+200; i++ {
+		got, ok := r.Run(int(reading), epoch, i)
+		if !ok {
+			break
+		}
+		if got.Shard == shard && index >= got.From && index < got.To && (i > run || index >= at) {
+			return
+		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/ref")
+	t.Fatalf("took %d of shard %d, but low is run %d at %d", index, shard, run, at)
 }

@@ -5,3 +5,4 @@ package store
 import "os"
 
 func adviseSequential(*os.File) {}
+func adviseRandom(*os.File)     {}

@@ -51,10 +51,11 @@ type Globber interface {
 //	-                      standard input
 //
 // The names stand in the order given, the matches of one glob in byte order.
-// What exists under exactly the name written is taken as it is. A backslash
-// takes the meaning from the character after it (not on Windows). Names of
-// hidden files match no * or ?. Addresses that begin with http:// or https://
-// have braces but no globs, since they cannot be listed.
+// What exists under exactly the name written is taken as it is, but of names
+// with "://" that is not asked. A backslash takes the meaning from the character
+// after it (on Windows only in names with "://"); of "::", from both. Names of
+// hidden local files match no * or ?. Addresses that begin with http:// or
+// https:// have braces but no globs, since they cannot be listed.
 //
 // A glob without a match is ErrNotFound; a folder, an empty name or a brace
 // without its partner is ErrUsage; more than a million names, or 128 MiB of
@@ -106,9 +107,15 @@ func (e *expansion) pattern(pattern string) error {
 // splitJoined splits at "::", but not in the address of an IPv6 host.
 func splitJoined(s string) []string {
 	var parts []string
+	escape := escapes(s)
 	start := 0
 	for i := 0; i < len(s); i++ {
 		switch {
+		case escape && s[i] == '\\':
+			i++
+			if strings.HasPrefix(s[i:], "::") {
+				i++
+			}
 		case strings.HasPrefix(s[i:], "://["):
 			if end := strings.IndexByte(s[i:], ']'); end > 0 {
 				i += end
@@ -127,10 +134,15 @@ func escapes(name string) bool {
 	return runtime.GOOS != "windows" || strings.Contains(name, "://")
 }
 
+// isAddress reports whether a name leads over the network.
+func isAddress(name string) bool {
+	return strings.Contains(name, "://") && !strings.HasPrefix(name, "file://")
+}
+
 // exists asks about names that are paths; a request over the network for each
 // would cost more than the doubt is worth.
 func (e *expansion) exists(name string) bool {
-	if strings.Contains(name, "://") && !strings.HasPrefix(name, "file://") {
+	if isAddress(name) {
 		return false
 	}
 	_, err := Stat(e.ctx, e.st, name)
@@ -151,10 +163,10 @@ func (e *expansion) glob(name string) error {
 	if strings.ContainsAny(name, "*?[") && e.exists(name) {
 		return e.add(name)
 	}
-	if !doublestar.ValidatePattern(escapeBraces(name)) {
+	if !doublestar.ValidatePattern(globPattern(name)) {
 		return patternError(format.ErrUsage, name, "a bracket is not closed, or a class is empty")
 	}
-	names, err := e.matches(name)
+	names, err := Glob(e.ctx, e.st, name)
 	if err != nil {
 		return nameError(name, err)
 	}
@@ -170,12 +182,12 @@ func (e *expansion) glob(name string) error {
 }
 
 func (e *expansion) literal(name string) error {
-	// Only this store has folders; others would pay a request for each name.
-	l, local := e.st.(*Local)
-	if !local {
+	// Only paths can be folders; of other names this would be a request each.
+	s, ok := e.st.(Stater)
+	if !ok || isAddress(name) {
 		return e.add(name)
 	}
-	if _, err := l.Stat(e.ctx, name); errors.Is(err, errIsFolder) {
+	if _, err := s.Stat(e.ctx, name); errors.Is(err, errIsFolder) {
 		folder := strings.TrimRight(name, `/\`)
 		return patternError(format.ErrUsage, name, "is a folder; write %s/*.tar for the shards in it, or %s/**/*.tar for those in its folders too", folder, folder)
 	}
@@ -198,19 +210,26 @@ func tooMany(name string) error {
 	return patternError(format.ErrLimit, name, "the patterns stand for more than %d names, or for more than %d bytes of names", maxNames, maxNameBytes)
 }
 
-func (e *expansion) matches(pattern string) ([]string, error) {
-	if g, ok := e.st.(Globber); ok {
-		return g.Glob(e.ctx, pattern)
+// Glob returns the names of objects that match one glob, without braces, in byte
+// order: by the store's Globber if it is one, else by listing all that begin as
+// the pattern does.
+func Glob(ctx context.Context, st Store, pattern string) ([]string, error) {
+	if g, ok := st.(Globber); ok {
+		return g.Glob(ctx, pattern)
 	}
-	glob := escapeBraces(pattern)
+	glob := globPattern(pattern)
 	var names []string
-	for entry, err := range e.st.List(e.ctx, globPrefix(pattern)) {
+	for entry, err := range st.List(ctx, globPrefix(pattern)) {
 		if err != nil {
 			return nil, err
 		}
-		if ok, _ := doublestar.Match(glob, entry.Name); ok {
-			names = append(names, entry.Name)
+		if ok, _ := doublestar.Match(glob, entry.Name); !ok {
+			continue
 		}
+		if len(names) == maxNames {
+			return nil, patternError(format.ErrLimit, pattern, "matches more than %d names", maxNames)
+		}
+		names = append(names, entry.Name)
 	}
 	return names, nil
 }
@@ -248,28 +267,42 @@ func unescape(s string) string {
 
 // globPrefix returns what all matches begin with.
 func globPrefix(pattern string) string {
-	for i := range len(pattern) {
-		if strings.IndexByte(`*?[\`, pattern[i]) >= 0 {
-			return pattern[:i]
+	escape := escapes(pattern)
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case escape && c == '\\':
+			i++
+		case strings.IndexByte("*?[", c) >= 0:
+			return unescapeIf(escape, pattern[:i])
 		}
 	}
-	return pattern
+	return unescapeIf(escape, pattern)
 }
 
-// escapeBraces makes braces that are left after their expansion ordinary
-// characters of a glob.
-func escapeBraces(pattern string) string {
+func unescapeIf(escape bool, s string) string {
+	if escape {
+		return unescape(s)
+	}
+	return s
+}
+
+// globPattern makes of a pattern what doublestar understands on every system:
+// slashes, backslashes that escape, and braces that are ordinary characters.
+func globPattern(pattern string) string {
+	escape := escapes(pattern)
+	if !escape {
+		pattern = filepath.ToSlash(pattern)
+	}
 	if !strings.ContainsAny(pattern, "{}") {
 		return pattern
 	}
-	escape := escapes(pattern)
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case escape && c == '\\' && i+1 < len(pattern):
 			b.WriteByte(c)
 			i++
-		case escape && (c == '{' || c == '}'):
+		case c == '{' || c == '}':
 			b.WriteByte('\\')
 		}
 		b.WriteByte(pattern[i])
@@ -301,8 +334,7 @@ func (l *Local) Stat(ctx context.Context, name string) (Entry, error) {
 // to folders are followed, except below a "**", where they could lead around
 // in a circle.
 func (l *Local) Glob(ctx context.Context, pattern string) ([]string, error) {
-	path := filepath.ToSlash(localPath(pattern))
-	base, rest := doublestar.SplitPattern(escapeBraces(path))
+	base, rest := doublestar.SplitPattern(globPattern(localPath(pattern)))
 	options := []doublestar.GlobOption{doublestar.WithNoHidden(), doublestar.WithFailOnIOErrors()}
 	if strings.Contains(rest, "**") {
 		options = append(options, doublestar.WithNoFollow())

@@ -57,11 +57,7 @@ func (s fsStore) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 			return
 		}
 		slices.SortFunc(found, byName)
-		for _, e := range found {
-			if !yield(e, nil) {
-				return
-			}
-		}
+		yieldAll(ctx, found, yield)
 	}
 }
 
@@ -81,6 +77,9 @@ func (f *fsFile) Close() error { return nameError(f.entry.Name, f.f.Close()) }
 func (f *fsFile) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
+	}
+	if off < 0 {
+		return 0, negativeOffset(f.entry.Name, off)
 	}
 	if off > f.entry.Size { // embedded files call this invalid
 		return 0, io.EOF

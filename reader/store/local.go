@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +20,7 @@ type Local struct {
 	Stdin  io.Reader // what "-" reads; nil: os.Stdin
 	Stdout io.Writer // what "-" writes; nil: os.Stdout
 	Sync   bool      // flush a committed file to the disk before it gets its name
+	Random bool      // files are read at offsets: the kernel reads nothing ahead
 }
 
 // Open opens a file. One that is not regular (a pipe, a device) can only be
@@ -49,42 +47,29 @@ func (l *Local) Open(ctx context.Context, name string) (Object, error) {
 	if !st.Mode().IsRegular() {
 		return &pipe{name: name, r: f, c: f}, nil
 	}
-	adviseSequential(f)
-	return &file{f: f, entry: entry(name, st)}, nil
+	if l.Random {
+		adviseRandom(f)
+	}
+	return &file{f: f, entry: entry(name, st), random: l.Random}, nil
+}
+
+// OpenEntry opens a file if it still has the size and the time of modification
+// that e knows.
+func (l *Local) OpenEntry(ctx context.Context, e Entry) (Object, error) {
+	o, err := l.Open(ctx, e.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Unchanged(o.Stat()); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
 }
 
 var errIsFolder = errors.New("is a folder")
 
 func localPath(name string) string { return strings.TrimPrefix(name, "file://") }
-
-// file reads with pread, never by mapping: a mapped file that is truncated
-// under its reader kills the process.
-type file struct {
-	f     *os.File
-	entry Entry
-}
-
-func (f *file) Stat() Entry { return f.entry }
-
-func (f *file) Close() error { return nameError(f.entry.Name, f.f.Close()) }
-
-func (f *file) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := f.f.ReadAt(p, off)
-	switch {
-	case err == nil:
-		return n, nil
-	case err == io.EOF && off+int64(n) < f.entry.Size:
-		loc := format.Location{Shard: f.entry.Name, Offset: off + int64(n), Record: format.Unknown}
-		return n, format.Errorf(format.ErrTruncated, loc, "the file had %d bytes when it was opened and is shorter now", f.entry.Size)
-	case err == io.EOF:
-		return n, io.EOF
-	default:
-		return n, nameError(f.entry.Name, err)
-	}
-}
 
 // pipe is an object that can only be read in order, once.
 type pipe struct {
@@ -148,55 +133,6 @@ func (r *pipeReader) Read(b []byte) (int, error) {
 func (r *pipeReader) Close() error {
 	r.release()
 	return nil
-}
-
-// List yields the regular files whose paths begin with prefix, descending into
-// folders. Files that Create is still writing are left out.
-func (l *Local) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		found, err := list(ctx, localPath(prefix))
-		if err != nil {
-			yield(Entry{}, nameError(prefix, err))
-			return
-		}
-		for _, e := range found {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-// list gathers all entries before the first is yielded: a walk goes folder by
-// folder, while in byte order "a.tar" stands before "a/b.tar".
-func list(ctx context.Context, prefix string) ([]Entry, error) {
-	root := prefix
-	if st, err := os.Stat(prefix); err != nil || !st.IsDir() {
-		root = filepath.Dir(prefix)
-	}
-	var found []Entry
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if !d.Type().IsRegular() || isTemporary(d.Name()) || !strings.HasPrefix(path, prefix) && root != filepath.Clean(prefix) {
-			return nil
-		}
-		st, err := d.Info()
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed while we walked
-			return nil
-		case err != nil:
-			return err
-		}
-		found = append(found, entry(path, st))
-		return nil
-	})
-	slices.SortFunc(found, byName)
-	return found, err
 }
 
 func entry(name string, st fs.FileInfo) Entry {

@@ -1,9 +1,21 @@
 // Package store is where the bytes of shards come from and go to: one small
-// interface over local files, embedded files and, later, object stores.
+// interface over local files, embedded files and object stores.
 //
 // A store opens an object for reading at any offset, lists names in byte
 // order, and creates an object that exists for others only once it is
-// committed.
+// committed. What more a store or an object can do stands in optional
+// interfaces, each with a function that does the best it can without:
+//
+//	Stater       Stat       describe without opening
+//	EntryOpener  OpenEntry  open what was described, and nothing else
+//	Globber      Glob       find names by a pattern
+//	Streamer     Stream     read in order
+//	Gap          ReadSpans  read many pieces by few requests
+//	Memory       Memory     tell what it holds for reading ahead
+//
+// Local and FS are the stores of this package; Cache, Limit, Meter and Count
+// wrap any store. Handles keeps objects open. Expand makes names of patterns.
+// Package storetest is the contract as tests.
 package store
 
 import (
@@ -16,13 +28,6 @@ import (
 	"shardtool/format"
 )
 
-// Entry describes an object.
-type Entry struct {
-	Name    string // as the store names it
-	Size    int64  // in bytes; format.Unknown for a stream such as standard input
-	Version string // differs when the content differs; "" where the store cannot tell
-}
-
 // Store opens, lists and creates objects. Implementations are safe for use by
 // several goroutines. Their errors are *format.Error and wrap ErrNotFound,
 // ErrDenied or ErrIO, or are the error of the context.
@@ -30,7 +35,8 @@ type Store interface {
 	// Open opens the object of that name for reading.
 	Open(ctx context.Context, name string) (Object, error)
 	// List yields the objects whose names begin with prefix, in byte order of
-	// their names. An error is the last element.
+	// their names; a slash in them means nothing. None is no error. An error is
+	// the last element.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 	// Create begins an object of that name. Nothing is visible under the name,
 	// and what stood there stays, until Commit.
@@ -41,7 +47,8 @@ type Store interface {
 type Object interface {
 	// ReadAt fills p from offset off. It is never partial: n < len(p) comes
 	// with an error, which is io.EOF only where the object ends. An object
-	// that is shorter than its Stat says is ErrTruncated.
+	// that is shorter than its Stat says is ErrTruncated, one that was replaced
+	// is ErrStale where the old bytes are gone. A negative off is ErrUsage.
 	ReadAt(ctx context.Context, p []byte, off int64) (n int, err error)
 	// Stat describes the object as it was when opened.
 	Stat() Entry
@@ -53,8 +60,9 @@ type Object interface {
 // more cheaply than at offsets, or only in order: Stat().Size is
 // format.Unknown then, and ReadAt fails with ErrUnsupported.
 type Streamer interface {
-	// Stream returns the bytes from offset off to the end. Where the object
-	// can only be read in order, it may be called once, with offset 0.
+	// Stream returns the bytes from offset off to the end; from an offset
+	// behind the end, none. Where the object can only be read in order, it may
+	// be called once, with offset 0.
 	Stream(ctx context.Context, off int64) (io.ReadCloser, error)
 }
 
@@ -83,6 +91,9 @@ type Finisher interface {
 func Stream(ctx context.Context, o Object, off int64) (io.ReadCloser, error) {
 	if s, ok := o.(Streamer); ok {
 		return s.Stream(ctx, off)
+	}
+	if off < 0 {
+		return nil, negativeOffset(o.Stat().Name, off)
 	}
 	return &sequential{ctx: ctx, o: o, off: off, size: o.Stat().Size}, nil
 }

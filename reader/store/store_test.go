@@ -9,149 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/fstest"
 
 	"shardtool/format"
 	"shardtool/reader/store"
 )
-
-// stores is every store there is, each holding the objects a.tar ("alpha"),
-// a/b.tar ("beta") and c.tar (no bytes) under a prefix.
-func stores(t *testing.T) map[string]func() (store.Store, string) {
-	content := map[string]string{"a.tar": "alpha", "a/b.tar": "beta", "c.tar": ""}
-	return map[string]func() (store.Store, string){
-		"Local": func() (store.Store, string) {
-			dir := t.TempDir()
-			for name, data := range content {
-				path := filepath.Join(dir, filepath.FromSlash(name))
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(data), 0o666)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return &store.Local{}, dir + string(filepath.Separator)
-		},
-		"FS": func() (store.Store, string) {
-			fsys := fstest.MapFS{}
-			for name, data := range content {
-				fsys["d/"+name] = &fstest.MapFile{Data: []byte(data)}
-			}
-			return store.FS(fsys), "d/"
-		},
-		"Meter": func() (store.Store, string) {
-			fsys := fstest.MapFS{}
-			for name, data := range content {
-				fsys["d/"+name] = &fstest.MapFile{Data: []byte(data)}
-			}
-			return store.Meter(store.FS(fsys), func(int) {}), "d/"
-		},
-	}
-}
-
-// TestStore is the conformance suite that every store passes.
-func TestStore(t *testing.T) {
-	for name, open := range stores(t) {
-		t.Run(name, func(t *testing.T) {
-			st, prefix := open()
-			t.Run("ReadAt", func(t *testing.T) { testReadAt(t, st, prefix) })
-			t.Run("Stream", func(t *testing.T) { testStream(t, st, prefix) })
-			t.Run("List", func(t *testing.T) { testList(t, st, prefix) })
-			t.Run("Missing", func(t *testing.T) { testMissing(t, st, prefix) })
-			t.Run("Cancelled", func(t *testing.T) { testCancelled(t, st, prefix) })
-		})
-	}
-}
-
-func testReadAt(t *testing.T, st store.Store, prefix string) {
-	o, err := st.Open(t.Context(), prefix+"a.tar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	if e := o.Stat(); e.Size != 5 || e.Name != prefix+"a.tar" {
-		t.Errorf("Stat is %+v", e)
-	}
-	for _, tt := range []struct {
-		off  int64
-		n    int
-		want string
-		err  error
-	}{
-		{0, 5, "alpha", nil}, {1, 3, "lph", nil}, {3, 5, "ha", io.EOF}, {5, 1, "", io.EOF}, {9, 1, "", io.EOF}, {2, 0, "", nil},
-	} {
-		p := make([]byte, tt.n)
-		n, err := o.ReadAt(t.Context(), p, tt.off)
-		if string(p[:n]) != tt.want || err != tt.err && !(n == tt.n && err == io.EOF) {
-			t.Errorf("ReadAt(%d, %d) = %q, %v; want %q, %v", tt.n, tt.off, p[:n], err, tt.want, tt.err)
-		}
-	}
-}
-
-func testStream(t *testing.T, st store.Store, prefix string) {
-	for name, want := range map[string]string{"a.tar": "alpha", "c.tar": ""} {
-		o, err := st.Open(t.Context(), prefix+name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := store.Stream(t.Context(), o, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := io.ReadAll(r); string(got) != want || err != nil {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
-		}
-		if err := errors.Join(r.Close(), o.Close()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func testList(t *testing.T, st store.Store, prefix string) {
-	var got []string
-	for e, err := range st.List(t.Context(), prefix) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, filepath.ToSlash(strings.TrimPrefix(e.Name, prefix)))
-	}
-	if want := []string{"a.tar", "a/b.tar", "c.tar"}; !slices.Equal(got, want) {
-		t.Errorf("List yields %q, want %q", got, want)
-	}
-	for e, err := range st.List(t.Context(), prefix+"c") {
-		if err != nil || e.Name != prefix+"c.tar" {
-			t.Errorf("List(c) yields %q, %v", e.Name, err)
-		}
-	}
-}
-
-func testMissing(t *testing.T, st store.Store, prefix string) {
-	_, err := st.Open(t.Context(), prefix+"none.tar")
-	if !errors.Is(err, format.ErrNotFound) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.tar") {
-		t.Errorf("opening what is not there: %v", err)
-	}
-	if _, err := st.Open(t.Context(), prefix+"a"); !errors.Is(err, format.ErrIO) {
-		t.Errorf("opening a folder: %v", err)
-	}
-}
-
-func testCancelled(t *testing.T, st store.Store, prefix string) {
-	o, err := st.Open(t.Context(), prefix+"a.tar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := st.Open(ctx, prefix+"a.tar"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Open: %v", err)
-	}
-	if _, err := o.ReadAt(ctx, make([]byte, 1), 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("ReadAt: %v", err)
-	}
-}
 
 func TestLocalFileThatShrinksIsTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.tar")
@@ -299,27 +162,5 @@ func TestStandardStreams(t *testing.T) {
 	}
 	if _, err := io.WriteString(sink, "to a pipe"); err != nil || sink.Commit() != nil || out.String() != "to a pipe" {
 		t.Errorf("wrote %q, %v", out.String(), err)
-	}
-}
-
-func TestMeterCountsWhatIsRead(t *testing.T) {
-	var n atomic.Int64
-	st := store.Meter(store.FS(fstest.MapFS{"x": {Data: make([]byte, 1000)}}), func(k int) { n.Add(int64(k)) })
-	o, err := st.Open(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.ReadAt(t.Context(), make([]byte, 10), 5); err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Stream(t.Context(), o, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		t.Fatal(err)
-	}
-	if n.Load() != 910 {
-		t.Errorf("counted %d bytes, want 910", n.Load())
 	}
 }

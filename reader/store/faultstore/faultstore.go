@@ -31,6 +31,7 @@ type Fault struct {
 	Op    Op
 	Name  string // of the object, as path.Match has it; "" is any
 	After int64  // bytes (of Read and Write) or calls (of others) that go well first, of all names that match together
+	Times int    // how many calls then fail, before all go well again; 0: all
 	Err   error  // what the store reports, as an *format.Error that wraps ErrIO, ErrDenied or ErrNotFound
 }
 
@@ -85,6 +86,13 @@ func (s *Store) check(op Op, name string, n int64) (int64, error) {
 			f.After -= n
 			continue
 		}
+		if f.Times > 0 {
+			if f.Times--; f.Times == 0 {
+				f.Times = -1 // over
+			}
+		} else if f.Times < 0 {
+			continue
+		}
 		n, f.After = f.After, 0
 		return n, format.ReadError(f.Err, format.In(name))
 	}
@@ -96,12 +104,29 @@ func (s *Store) Stat(ctx context.Context, name string) (store.Entry, error) {
 	return store.Stat(ctx, s.Store, name)
 }
 
-// Open opens an object whose reads may fail.
+// Glob is the wrapped store's, and never fails of itself.
+func (s *Store) Glob(ctx context.Context, pattern string) ([]string, error) {
+	return store.Glob(ctx, s.Store, pattern)
+}
+
+// Memory is what the wrapped store says.
+func (s *Store) Memory() int64 { return store.Memory(s.Store) }
+
+// Open opens an object whose reads may fail. Its streams read by ReadAt.
 func (s *Store) Open(ctx context.Context, name string) (store.Object, error) {
+	return s.open(name, func() (store.Object, error) { return s.Store.Open(ctx, name) })
+}
+
+// OpenEntry is as Open.
+func (s *Store) OpenEntry(ctx context.Context, e store.Entry) (store.Object, error) {
+	return s.open(e.Name, func() (store.Object, error) { return store.OpenEntry(ctx, s.Store, e) })
+}
+
+func (s *Store) open(name string, open func() (store.Object, error)) (store.Object, error) {
 	if _, err := s.check(Open, name, 1); err != nil {
 		return nil, err
 	}
-	o, err := s.Store.Open(ctx, name)
+	o, err := open()
 	if err != nil {
 		return nil, err
 	}

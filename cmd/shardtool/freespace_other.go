@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !windows
+
+package main
+
+func freeAt(string) (int64, bool) { return 0, false }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"shardtool/echo"
+	"shardtool/format"
+	"shardtool/loader"
+	"shardtool/reader"
+	"shardtool/reader/order"
+)
+
+// trainingFlags are the options of a training set-up: what loader.Options holds
+// of the plan. call.training reads them.
+func trainingFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "columns", Usage: "what is made of each sample, a `LIST` by commas; see above", DefaultText: "image"},
+		&cli.IntFlag{Name: "batch", Usage: "`N` samples of a batch, of all ranks together", Value: 64},
+		&cli.IntFlag{Name: "world", Usage: "ranks that train together", Value: 1},
+		&cli.StringFlag{Name: "shuffle", Usage: "none, global, block:K (K shards mixed) or stream:K,B (and a buffer of B samples)", Value: "none"},
+		&cli.Uint64Flag{Name: "seed", Usage: "of everything that is drawn"},
+		choice("tail", "samples that fill no batch; default is drop when shuffling, else keep for one rank and pad for several", "default", "drop", "keep", "pad", "wrap"),
+		&cli.StringFlag{Name: "epochs", Usage: "passes over the samples, or endless", Value: "1"},
+		&cli.Int64Flag{Name: "steps", Usage: "of an epoch: it is cut, or filled from its start", DefaultText: "as many as the samples make"},
+		&cli.IntFlag{Name: "lanes", Usage: "shares of an epoch that are dealt to ranks", DefaultText: "the largest divisor of the batch up to 64"},
+		&cli.Float64Flag{Name: "echo", Usage: "emit everything `E` times", Value: 1},
+		choice("unit", "what is emitted again", "sample", "batch", "shard"),
+		&cli.IntFlag{Name: "buffer", Usage: "of the echo: mix `N` units behind it"},
+		&cli.IntFlag{Name: "workers", Usage: "decode on `N` workers", DefaultText: "one for each core"},
+		&cli.StringFlag{Name: "exclude", Usage: "leave out the samples that this `FILE` lists, a quarantine list or JSON Lines of shard and index"},
+		choice("scan", "which shards are read to count their samples where no index tells; auto: local ones that are not compressed, by their headers", "auto", "never", "always"),
+	}
+}
+
+// rankFlag goes with trainingFlags where one rank is run.
+func rankFlag() cli.Flag {
+	return &cli.IntFlag{Name: "rank", Usage: "of those that train together, from 0"}
+}
+
+// columnsHelp is the syntax of --columns, for the help of a verb.
+const columnsHelp = `--columns is a list by commas of
+
+   image:FIELD[:SIZE][:eval]        decoded, cropped, flipped and normalised to SIZE
+                                    (224); eval: resized and cropped in the middle
+   int64:FIELD  float32:FIELD       one number
+   dense:FIELD:TYPE:SHAPE           an array, such as dense:box:float32:4 or 3x8x8
+   padded:FIELD:TYPE:LENGTH         a list, padded with zeros; also :pad=VALUE,
+                                    :truncate, :buckets=128;256, :inner=SHAPE
+   ragged:FIELD:TYPE[:SHAPE]        a list of any length, of numbers or of SHAPE
+   bytes:FIELD                      as it is stored
+   key  location                    the sample's key; where it stands
+
+FIELD may be alternatives, jpg;jpeg;png. Each may end in :hole (a sample without the
+field becomes a hole) or :or=VALUE. A backslash takes the meaning from , and :.`
+
+// training returns what trainingFlags ask for. The rank is that of rankFlag
+// where the verb has it.
+func (c *call) training() (*loader.Options, error) {
+	o := &loader.Options{
+		GlobalBatch: c.Int("batch"), Seed: c.Uint64("seed"), Steps: c.Int64("steps"), Lanes: c.Int("lanes"),
+		Workers: c.Int("workers"), Rank: c.Int("rank"), World: c.Int("world"),
+		Tail: word(c.String("tail"), order.TailDefault, order.TailDrop, order.TailKeep, order.TailPad, order.TailWrap),
+		Echo: echo.Options{Unit: word(c.String("unit"), echo.Sample, echo.Batch, echo.Shard), Factor: c.Float64("echo"), Buffer: c.Int("buffer")},
+	}
+	switch {
+	case o.GlobalBatch < 1:
+		return nil, usageError("--batch %d: at least 1", o.GlobalBatch)
+	case o.World < 1 || o.Rank < 0 || o.Rank >= o.World:
+		return nil, usageError("--rank %d --world %d: ranks go from 0 to one less than the world", o.Rank, o.World)
+	case c.IsSet("workers") && o.Workers < 1:
+		return nil, usageError("--workers %d: at least 1", o.Workers)
+	case o.Echo.Factor == 0:
+		return nil, usageError("--echo 0: it counts every emission, so 1 is the least")
+	case o.Steps < 0 || o.Lanes < 0 || o.Echo.Buffer < 0:
+		return nil, usageError("--steps, --lanes and --buffer are 0 or more")
+	}
+	var err error
+	if o.Shuffle, err = parseShuffle(c.String("shuffle")); err != nil {
+		return nil, err
+	}
+	if o.Epochs, err = parseEpochs(c.String("epochs")); err != nil {
+		return nil, err
+	}
+	if o.Columns, err = parseColumns(c.StringSlice("columns")); err != nil {
+		return nil, err
+	}
+	o.Exclude, err = c.excluded()
+	return o, err
+}
+
+func (c *call) excluded() ([]loader.Exclusion, error) {
+	name := c.String("exclude")
+	if name == "" {
+		return nil, nil
+	}
+	r, err := c.openBeside(name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := loader.ReadQuarantine(r)
+	return list, errors.Join(format.ReadError(err, format.In(name)), r.Close())
+}
+
+// dataset makes a dataset of the verb's paths, or of the one manifest that
+// they are: "@FILE", or a name that ends in .json.
+func (c *call) dataset(o *reader.Options) (*reader.Dataset, error) {
+	o.Store = c.Store
+	o.Scan = scans[c.String("scan")]
+	if first := c.Args().First(); c.NArg() == 1 && (strings.HasPrefix(first, "@") || strings.HasSuffix(first, ".json")) {
+		return reader.Open(c.Context.Context, first, o)
+	}
+	names, err := c.Paths()
+	if err != nil {
+		return nil, err
+	}
+	return reader.New(c.Store, names, o), nil
+}
+
+var scans = map[string]reader.Scan{"auto": reader.ScanAuto, "never": reader.ScanNever, "always": reader.ScanAlways}
+
+func parseEpochs(s string) (int, error) {
+	if s == "endless" {
+		return order.Endless, nil
+	}
+	if n, err := strconv.Atoi(s); err == nil && n >= 1 {
+		return n, nil
+	}
+	return 0, usageError("--epochs %s: 1 or more, or endless", s)
+}
+
+// parseShuffle reads none, global, block:K or stream:K,B.
+func parseShuffle(s string) (order.Shuffle, error) {
+	name, rest, _ := strings.Cut(s, ":")
+	var n []int
+	if rest != "" {
+		for one := range strings.SplitSeq(rest, ",") {
+			v, err := strconv.Atoi(one)
+			if err != nil || v < 1 {
+				n = nil
+				name = ""
+				break
+			}
+			n = append(n, v)
+		}
+	}
+	switch {
+	case name == "none" && rest == "":
+		return order.None, nil
+	case name == "global" && rest == "":
+		return order.Global, nil
+	case name == "block" && len(n) == 1:
+		return order.Block(n[0]), nil
+	case name == "stream" && len(n) == 2:
+		return order.Stream(n[0], n[1]), nil
+	}
+	return order.None, usageError("--shuffle %s: write none, global, block:K or stream:K,B", s)
+}

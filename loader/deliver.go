@@ -1,0 +1,127 @@
+package loader
+
+import (
+	"errors"
+	"time"
+
+	"shardtool/format"
+)
+
+// deliver passes the batches on in order.
+func (p *pipeline) deliver(yield func(*Batch, error) bool) {
+	m := &p.l.meters.deliver
+	for {
+		if held := p.l.held.Load(); held >= int64(p.l.o.Hold) {
+			yield(nil, usage("%d batches are held: release them, or allow more by Hold", held))
+			return
+		}
+		begin := time.Now()
+		b, err := p.nextBatch()
+		m.in.since(begin)
+		if b == nil {
+			if err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+		begin = time.Now()
+		err = p.settle(b)
+		m.busy.since(begin)
+		if err != nil {
+			b.page.Swap(nil).release()
+			yield(nil, err)
+			return
+		}
+		p.l.held.Add(1)
+		begin = time.Now()
+		more := yield(b, nil)
+		m.out.since(begin)
+		if !more {
+			return
+		}
+	}
+}
+
+// nextBatch waits for the next batch to be complete. After the last it returns
+// nil and what ended the order.
+func (p *pipeline) nextBatch() (*Batch, error) {
+	if p.ctx.Err() != nil {
+		return nil, p.cause()
+	}
+	var b *Batch
+	select {
+	case b = <-p.ready:
+	case <-p.ctx.Done():
+		return nil, p.cause()
+	}
+	if b == nil {
+		return nil, p.err
+	}
+	p.l.chunks.gate.await(b.Step)
+	select {
+	case <-b.page.Load().done:
+	case <-p.ctx.Done():
+		p.end(nil) // until then workers write to it, or are to
+		b.page.Swap(nil).release()
+		return nil, p.cause()
+	}
+	<-p.room
+	return b, nil
+}
+
+// settle looks at the errors of a batch's slots in their order, which does not
+// depend on the workers: it counts bad samples, or returns the error that ends
+// loading.
+func (p *pipeline) settle(b *Batch) error {
+	pg := b.page.Load()
+	if !pg.settled {
+		pg.settled, pg.err = true, p.count(pg)
+	}
+	if pg.err != nil {
+		return pg.err
+	}
+	holes := 0
+	for i := range b.Valid {
+		s := &pg.slots[i]
+		b.Valid[i] = s.filled()
+		if s.err != nil {
+			holes++
+		}
+	}
+	p.l.tally.batch(b, holes)
+	return nil
+}
+
+// count counts the bad samples of a page.
+func (p *pipeline) count(pg *page) error {
+	var first error
+	good := false
+	for i := range pg.slots {
+		s := &pg.slots[i]
+		switch {
+		case s.err == nil:
+			good = good || s.chunk != nil
+			continue
+		case !isBad(s.err):
+			return s.err
+		case first == nil:
+			first = s.err
+		}
+		if err := p.l.tally.bad(s, p.l.o.OnBad.Skip); err != nil {
+			return err
+		}
+		p.l.o.Log.Warn("a bad sample became a hole", "err", s.err)
+	}
+	if first == nil || good {
+		return nil
+	}
+	var e *format.Error
+	errors.As(first, &e)
+	return format.Errorf(e.Err, e.Location, "no sample of a batch of %d is good; the first: %s", len(pg.slots), e.Detail)
+}
+
+// isBad reports whether an error is of a sample alone, and not of the request,
+// of reading, or of the wrong shard.
+func isBad(err error) bool {
+	return isData(err) || errors.Is(err, format.ErrWrongFormat)
+}

@@ -1,0 +1,212 @@
+package loader
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"shardtool/format"
+	"shardtool/reader/order"
+	"shardtool/reader/store"
+)
+
+// job is a chunk whose items are to be read at their places.
+type job struct {
+	chunk *chunk
+	step  int64 // whose batch waits for it
+}
+
+// How much is read at once: samples that stand side by side, up to as much as
+// makes a request worth its wait; and where a request costs little, samples
+// that stand anywhere.
+const (
+	nearTogether = 1 << 20
+	farTogether  = 8 << 20
+	nearApart    = 64 << 10
+	jobItems     = 256
+)
+
+// fetch has the sample of a reference read, and returns where it will be.
+func (o *orderer) fetch(ref order.Ref) view {
+	it := item{sample: unparsed, shard: ref.Shard, index: ref.Index, off: format.Unknown}
+	pl, err := o.p.placesOf(ref.Shard)
+	switch {
+	case err != nil:
+		it.err = err
+	case pl != nil && ref.Index >= int64(pl.Len()):
+		it.err = format.Errorf(format.ErrStale, format.In(o.p.l.src.names()[ref.Shard]), "sample %d is asked for, and there are %d", ref.Index, pl.Len())
+	case pl != nil:
+		var end int64
+		it.off, end = pl.At(int(ref.Index))
+		it.bytes = end - it.off
+	}
+	if !o.joins(&it) {
+		o.sendJob()
+	}
+	if o.job == nil {
+		o.job, o.size = o.p.l.chunks.get(), 0
+	}
+	o.job.items = append(o.job.items, it)
+	o.size += it.bytes
+	o.jobEnd = it.off + it.bytes
+	return view{o.job, int32(len(o.job.items) - 1)}
+}
+
+// joins reports whether an item is read together with those of the job.
+func (o *orderer) joins(it *item) bool {
+	if o.job == nil || it.off < 0 || it.err != nil || len(o.job.items) == jobItems {
+		return o.job == nil
+	}
+	last := &o.job.items[len(o.job.items)-1]
+	far, beside := o.p.l.far[it.shard], last.shard == it.shard && o.jobEnd == it.off && last.off >= 0
+	most := int64(nearApart)
+	switch {
+	case far && beside:
+		most = farTogether
+	case far:
+		return false
+	case beside:
+		most = nearTogether
+	}
+	return o.size+it.bytes <= most && last.off >= 0 && last.err == nil
+}
+
+// sendJob passes the job on to be read. It stays held until the tasks of the
+// step hold it.
+func (o *orderer) sendJob() {
+	if o.job == nil {
+		return
+	}
+	o.job.retain()
+	o.dropped = append(o.dropped, o.job)
+	o.p.jobs <- job{o.job, o.step} // there is room for the items of all batches under way
+	o.job = nil
+}
+
+// fetchJobs reads jobs until there are no more.
+func (p *pipeline) fetchJobs() {
+	m := &p.l.meters.fetch
+	r := jobReader{p: p}
+	for {
+		begin := time.Now()
+		j, ok := <-p.jobs
+		if p.l.scatter { // else these goroutines are there for what runs do not bring
+			m.out.since(begin)
+		}
+		if !ok {
+			return
+		}
+		begin = time.Now()
+		r.do(j)
+		m.busy.since(begin)
+		j.chunk.complete(func(t *task) { p.tasks <- t })
+		j.chunk.release()
+	}
+}
+
+// jobReader reads jobs, one at a time.
+type jobReader struct {
+	p      *pipeline
+	spans  []store.Span
+	sorted []*item
+}
+
+func (r *jobReader) do(j job) {
+	c := j.chunk
+	if c.items[0].off < 0 {
+		r.slowly(j)
+		return
+	}
+	var size int64
+	r.sorted = r.sorted[:0]
+	for i := range c.items {
+		size += c.items[i].bytes
+		r.sorted = append(r.sorted, &c.items[i])
+	}
+	if err := r.p.l.chunks.gate.take(r.p.ctx, size, nil, j.step); err != nil {
+		c.fail(err)
+		return
+	}
+	c.allocate(int(size))
+	used := int64(0)
+	for i := range c.items {
+		it := &c.items[i]
+		it.data = c.buf.Bytes()[used : used+it.bytes] // with the rest as capacity: neighbours are read at once
+		used += it.bytes
+	}
+	slices.SortFunc(r.sorted, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(a.shard, b.shard), cmp.Compare(a.off, b.off))
+	})
+	for from := 0; from < len(r.sorted); {
+		to := from + 1
+		for to < len(r.sorted) && r.sorted[to].shard == r.sorted[from].shard {
+			to++
+		}
+		r.shard(r.sorted[from:to])
+		from = to
+	}
+}
+
+// shard reads items of one shard. A fault of the data that is met by several
+// is looked for in each.
+func (r *jobReader) shard(items []*item) {
+	err := r.read(items)
+	if err == nil {
+		return
+	}
+	for _, it := range items {
+		if len(items) > 1 && isData(err) {
+			it.err = r.read([]*item{it})
+		} else {
+			it.err = err
+		}
+	}
+}
+
+func (r *jobReader) read(items []*item) error {
+	r.spans = r.spans[:0]
+	for _, it := range items {
+		r.spans = append(r.spans, store.Span{Off: it.off, P: it.data})
+	}
+	return r.p.l.src.read(r.p.ctx, int(items[0].shard), r.spans)
+}
+
+// slowly reads a sample of a shard of which no places are known.
+func (r *jobReader) slowly(j job) {
+	c, it := j.chunk, &j.chunk.items[0]
+	if it.err != nil {
+		return
+	}
+	s, err := r.p.l.src.sample(r.p.ctx, int(it.shard), it.index)
+	if err == nil {
+		err = r.p.l.chunks.gate.take(r.p.ctx, int64(bytesOf(s)), nil, j.step)
+	}
+	if err != nil {
+		it.err = err
+		return
+	}
+	c.allocate(bytesOf(s))
+	it.bytes = s.Bytes()
+	it.sample = c.hold(s)
+}
+
+// fail gives every item the same error.
+func (c *chunk) fail(err error) {
+	for i := range c.items {
+		c.items[i].err = err
+	}
+}
+
+// placesOf returns the places of a shard, nil where they are not known. It is
+// for the order stage.
+func (p *pipeline) placesOf(shard int32) (places, error) {
+	if pl, ok := p.known[shard]; ok {
+		return pl, nil
+	}
+	pl, err := p.l.src.places(p.ctx, int(shard))
+	if err != nil {
+		return nil, err
+	}
+	p.known[shard] = pl
+	return pl, nil
+}

@@ -1,0 +1,123 @@
+package loader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"shardtool/loader/internal/column"
+	"shardtool/tensor"
+)
+
+// placement is where a column's values lie in a batch's memory.
+type placement struct {
+	form    column.Form
+	dtype   tensor.DType
+	shape   tensor.Shape // of a full batch; of a ragged column that of a row
+	size    int          // bytes of an element of a ragged column: of a row
+	values  int          // offset; unless the column is of any length
+	lengths int          // offset of the int64 lengths, or of the splits
+}
+
+// layOut places the columns in a batch's memory, each at an aligned offset,
+// and sees that what is fixed fits the bound.
+func (l *Loader) layOut() error {
+	var total int64
+	for i := range l.o.Columns {
+		c := &l.o.Columns[i]
+		p := placement{form: c.Kind.Form(), dtype: c.Kind.DType(), shape: c.Kind.Shape()}
+		n, err := int64(0), error(nil)
+		switch p.form {
+		case column.FormDense, column.FormPadded:
+			p.shape = append(tensor.Shape{l.perRank}, p.shape...)
+			n, err = tensor.Bytes(p.dtype, p.shape)
+		case column.FormRagged, column.FormBinary:
+			p.size = p.dtype.Size() * p.shape.Elems()
+		}
+		if err != nil || total+n > 1<<40 {
+			return usage("a batch of %d: column %q is too large: %v", l.perRank, c.Field, p.shape)
+		}
+		p.values = int(total)
+		total += roundUp(n)
+		p.lengths = int(total)
+		if p.form != column.FormDense && p.form != column.FormPlaces {
+			total += roundUp(8 * int64(l.perRank+1))
+		}
+		l.columns = append(l.columns, p)
+		l.allFields = l.allFields || c.Reads() == column.ReadsSample
+	}
+	l.pageBytes = int(total)
+	return l.divide(total)
+}
+
+func roundUp(n int64) int64 { return (n + tensor.Alignment - 1) &^ (tensor.Alignment - 1) }
+
+// MemoryTerm is a part of the memory that a loader may use.
+type MemoryTerm struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Memory returns what the loader's memory is for, at the worst: batches, what
+// stores hold, and samples under way. The scratch memory of workers, which
+// depends on the size of the pictures, is not among it.
+func (l *Loader) Memory() []MemoryTerm { return slices.Clone(l.terms) }
+
+// divide sees how much memory is left for samples under way.
+func (l *Loader) divide(batch int64) error {
+	const forSamples = 256 << 20
+	n := int64(l.o.Prefetch + l.o.Hold)
+	// Every run that is read fills a chunk.
+	reads := int64(l.runsOpen * l.machine.Readings())
+	if l.scatter {
+		reads = int64(l.o.Fetchers)
+	}
+	l.terms = []MemoryTerm{
+		{fmt.Sprintf("%d batches (prefetch %d, held %d)", n, l.o.Prefetch, l.o.Hold), n * batch},
+		{"stores", l.src.holds()},
+		{"samples under way", reads * leastChunk},
+	}
+	var fixed int64
+	for _, t := range l.terms {
+		fixed += t.Bytes
+	}
+	under := &l.terms[2].Bytes
+	switch bound := l.o.MemoryBytes; {
+	case bound == 0:
+		*under = max(*under, forSamples)
+	case fixed > bound:
+		return usage("memory of %d bytes is too little: %s", bound, l.termsText())
+	default:
+		*under += bound - fixed
+	}
+	l.chunkBytes = int(min(chunkBytes, max(leastChunk, *under/(4*max(1, reads)))))
+	l.chunks.gate.limit = *under
+	l.chunks.gate.urgent = -1
+	l.chunks.memory.MaxIdle = *under
+	return nil
+}
+
+func (l *Loader) termsText() string {
+	var parts []string
+	for _, t := range l.terms {
+		parts = append(parts, fmt.Sprintf("%s need %d", t.Name, t.Bytes))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// leastChunk is the smallest chunk, where very many runs are read at a time.
+const leastChunk = 64 << 10
+
+// tensor is memory for the values of n samples.
+func (p *placement) tensor(mem []byte, n int) tensor.Dense {
+	shape := p.shape
+	if n < shape[0] {
+		shape = append(tensor.Shape{n}, shape[1:]...)
+	}
+	return tensor.View(p.dtype, shape, mem[p.values:][:p.dtype.Size()*shape.Elems()])
+}
+
+// numbers is memory for n lengths or splits.
+func (p *placement) numbers(mem []byte, n int) tensor.Dense {
+	return tensor.View(tensor.Int64, tensor.Shape{n}, mem[p.lengths:][:8*n])
+}

@@ -1,0 +1,154 @@
+package order
+
+// source gives a lane its fresh samples of the epoch, once each.
+type source interface {
+	begin()                   // at the start of the machine's epoch
+	next() (Ref, bool, error) // false at the end
+	wrap() (Ref, error)       // after the end, what fills a tail
+}
+
+// lane is a share of the epoch: a source, the buffer of Stream behind it, and
+// the copies of Sample echo with their buffer.
+type lane struct {
+	number int
+	src    source
+	stream shuffleBuffer
+	echo   repeats[Ref]
+	room   int  // of echo
+	plain  bool // echo changes nothing
+	ahead  Ref  // a sample that was looked at
+	peeked bool
+}
+
+func newLane(m *Machine, local, number int) lane {
+	l := lane{number: number}
+	if m.sequential() {
+		l.src = &positions{m: m, lane: number, global: m.plan.Shuffle == Global, hint: make([]int, len(m.parts))}
+	} else {
+		l.src = newDealt(m, local, number)
+	}
+	l.stream.room = m.plan.Shuffle.buffer / m.plan.Lanes
+	return l
+}
+
+func (l *lane) begin(m *Machine) {
+	l.src.begin()
+	epoch, number := uint64(m.epoch), uint64(l.number)
+	l.stream.begin(Hash(m.plan.Seed, ForStream, epoch, number))
+	l.echo.begin(Hash(m.plan.Seed, ForEcho, epoch, number), l.number, m.plan.Lanes)
+	l.peeked = false
+	l.room, l.plain = 1, true
+	if m.factor > One && m.plan.Unit != Batch {
+		l.room = max(1, m.plan.Buffer/m.plan.Lanes)
+		l.plain = l.room == 1 && m.plan.Unit == Shard
+	}
+}
+
+// fresh takes the next sample, through the buffer of Stream.
+func (l *lane) fresh() (Ref, bool, error) {
+	if l.stream.room > 1 {
+		return l.stream.next(l.src)
+	}
+	return l.src.next()
+}
+
+// emit appends up to n references, fewer at the lane's end.
+func (l *lane) emit(m *Machine, dst []Ref, n int) ([]Ref, error) {
+	if l.peeked && n > 0 {
+		dst = append(dst, l.ahead)
+		l.peeked = false
+		n--
+	}
+	for ; n > 0; n-- {
+		var ref Ref
+		var ok bool
+		var err error
+		if l.plain {
+			ref, ok, err = l.fresh()
+		} else {
+			ref, ok, err = l.copies(m)
+		}
+		if err != nil || !ok {
+			return dst, err
+		}
+		dst = append(dst, ref)
+	}
+	return dst, nil
+}
+
+// copies gives the next emission of Sample echo, or of Shard echo with a
+// buffer, whose copies the source makes.
+func (l *lane) copies(m *Machine) (Ref, bool, error) {
+	for len(l.echo.buf) < l.room {
+		ref, ok, err := l.fresh()
+		if err != nil {
+			return Ref{}, false, err
+		}
+		if !ok {
+			break
+		}
+		l.echo.slot().item = ref
+		if m.plan.Unit == Sample {
+			l.echo.add(m.factor)
+		} else {
+			l.echo.add(One)
+		}
+	}
+	s, copy := l.echo.next()
+	if s == nil {
+		return Ref{}, false, nil
+	}
+	ref := s.item
+	if m.plan.Unit == Sample {
+		ref.Copy, ref.Times = copy, s.times
+	}
+	return ref, true, nil
+}
+
+// more reports whether the lane has anything left, by taking it.
+func (l *lane) more(m *Machine) (bool, error) {
+	if l.peeked {
+		return true, nil
+	}
+	var one [1]Ref
+	got, err := l.emit(m, one[:0], 1)
+	if len(got) > 0 {
+		l.ahead, l.peeked = got[0], true
+	}
+	return l.peeked, err
+}
+
+// shuffleBuffer is filled from a source and gives back at random.
+type shuffleBuffer struct {
+	room int
+	refs []Ref
+	seed uint64
+	out  uint64
+}
+
+func (b *shuffleBuffer) begin(seed uint64) {
+	b.refs, b.seed, b.out = b.refs[:0], seed, 0
+}
+
+func (b *shuffleBuffer) next(src source) (Ref, bool, error) {
+	for len(b.refs) < b.room {
+		ref, ok, err := src.next()
+		if err != nil {
+			return Ref{}, false, err
+		}
+		if !ok {
+			break
+		}
+		b.refs = append(b.refs, ref)
+	}
+	last := len(b.refs) - 1
+	if last < 0 {
+		return Ref{}, false, nil
+	}
+	i := below(extend(b.seed, b.out), last+1)
+	b.out++
+	ref := b.refs[i]
+	b.refs[i] = b.refs[last]
+	b.refs = b.refs[:last]
+	return ref, true, nil
+}

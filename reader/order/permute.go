@@ -1,0 +1,61 @@
+package order
+
+import (
+	"math"
+	"math/bits"
+)
+
+// permutation is a keyed permutation of 0 to n-1 in constant memory: a Feistel
+// network over pairs (l, r), l below a and r below b, whose halves add a hash
+// of each other:
+//
+//	i = l b + r ─▶ l += F(r) mod a ─▶ r += F(l) mod b ─▶ ... ─▶ l b + r
+//
+// Each half is undone by a subtraction, so the whole is a bijection of 0 to
+// a b - 1. a b is the least product of near equals that is not less than n;
+// what lands beyond n goes through again until it does not (cycle walking,
+// Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002), which is
+// rare, as a b - n is below a few roots of n.
+type permutation struct {
+	n, a, b uint64
+	keys    [halves]uint64
+}
+
+// halves of rounds: with four, permutations of few items are visibly not
+// uniform (TestPermutationIsUniform); eight pass, and cost 20 ns.
+const halves = 8
+
+func newPermutation(n int64, key uint64) permutation {
+	p := permutation{n: uint64(n)}
+	p.a = uint64(math.Ceil(math.Sqrt(float64(n))))
+	p.b = (p.n + p.a - 1) / max(p.a, 1)
+	for i := range p.keys {
+		p.keys[i] = extend(key, uint64(i))
+	}
+	return p
+}
+
+func (p *permutation) at(i uint64) uint64 {
+	for {
+		l, r := i/p.b, i%p.b
+		for k := 0; k < halves; k += 2 {
+			if l += scaled(r^p.keys[k], p.a); l >= p.a {
+				l -= p.a
+			}
+			if r += scaled(l^p.keys[k+1], p.b); r >= p.b {
+				r -= p.b
+			}
+		}
+		if i = l*p.b + r; i < p.n {
+			return i
+		}
+	}
+}
+
+// scaled hashes x to a number below n.
+func scaled(x, n uint64) uint64 {
+	x *= golden
+	x = (x ^ x>>32) * 0xbf58476d1ce4e5b9
+	hi, _ := bits.Mul64(x, n)
+	return hi
+}

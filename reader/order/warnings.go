@@ -1,0 +1,62 @@
+package order
+
+import "fmt"
+
+// Warnings says what of a plan is allowed but probably not wanted, for a world
+// of that many ranks. A plan that New refuses has none.
+func Warnings(p Plan, world int) []string {
+	m, err := New(p, 0, world)
+	if err != nil {
+		return nil
+	}
+	var w []string
+	add := func(msg string, args ...any) { w = append(w, fmt.Sprintf(msg, args...)) }
+	p = m.plan
+	if p.Unit == Sample && p.Factor >= 2*One && m.each == 1 && m.lanes[0].room == 1 {
+		add("echo without a buffer, and lanes that give one sample of a batch: %d batches in a row hold the same samples; give the echo a buffer of %d or more, or set fewer lanes", p.Factor>>32, 2*p.Lanes)
+	}
+	if p.Unit == Sample && p.Factor > One && p.Buffer > 0 && m.lanes[0].room == 1 {
+		add("an echo buffer of %d among %s is none: give %d or more", p.Buffer, plural(p.Lanes, "lane"), 2*p.Lanes)
+	}
+	m.warnStreams(add)
+	m.warnTail(add)
+	return w
+}
+
+// warnStreams looks at what Block and Stream read side by side.
+func (m *Machine) warnStreams(add func(string, ...any)) {
+	s := m.plan.Shuffle
+	if s.mode < block {
+		return
+	}
+	lanes := m.plan.Lanes
+	for k := range m.parts {
+		if n := len(m.parts[k].filled); n > 0 && n < lanes {
+			add("%s for %d lanes: several lanes read stretches of the same shard", plural(n, "shard"), lanes)
+		}
+	}
+	if s.open < lanes {
+		add("shuffle %v opens one shard for each lane, which makes %d", s, lanes)
+	}
+	if s.mode == stream && s.buffer > 0 && s.buffer < 2*lanes {
+		add("shuffle %v: a buffer of %d among %s mixes nothing", s, s.buffer, plural(lanes, "lane"))
+	}
+	if !m.counted {
+		add("samples are not counted: a run can only go on with the same number of ranks; an index (shardtool index) would change that")
+	}
+}
+
+// warnTail looks at what an epoch leaves out.
+func (m *Machine) warnTail(add func(string, ...any)) {
+	x := m.extent
+	given := x.steps * int64(m.plan.Batch)
+	switch {
+	case !m.counted || x.fresh == 0:
+	case x.steps == 0:
+		add("the %d samples of an epoch do not fill a batch of %d", x.fresh, m.plan.Batch)
+	case given < x.whole && m.plan.Steps > 0:
+		add("epochs of %d steps leave out %d of %d emissions", x.steps, x.whole-given, x.whole)
+	case given < x.whole:
+		add("the tail leaves out %d of the %d emissions of an epoch", x.whole-given, x.whole)
+	}
+}
