@@ -32,6 +32,7 @@ func (p *pipeline) deliver(yield func(*Batch, error) bool) {
 			yield(nil, err)
 			return
 		}
+		p.logEpoch(b)
 		p.l.held.Add(1)
 		begin = time.Now()
 		more := yield(b, nil)
@@ -40,6 +41,19 @@ func (p *pipeline) deliver(yield func(*Batch, error) bool) {
 			return
 		}
 	}
+}
+
+// logEpoch tells the log of the first batch of each epoch, and how the one
+// before went.
+func (p *pipeline) logEpoch(b *Batch) {
+	epoch := b.Refs[0].Epoch
+	if b.Step > 0 && epoch == p.epoch {
+		return
+	}
+	p.epoch = epoch
+	s := p.l.Stats()
+	p.l.o.Log.Info("epoch begins", "epoch", epoch, "batches", s.Batches, "fresh", s.Fresh, "emitted", s.Emitted,
+		"holes", s.Holes, "bytes", s.Work.Bytes, "seconds", s.Seconds)
 }
 
 // nextBatch waits for the next batch to be complete. After the last it returns

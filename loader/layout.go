@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"shardtool/loader/internal/column"
+	"shardtool/reader/order"
 	"shardtool/tensor"
 )
 
@@ -77,6 +78,9 @@ func (l *Loader) divide(batch int64) error {
 		{"stores", l.src.holds()},
 		{"samples under way", reads * leastChunk},
 	}
+	if waiting := l.waiting(); waiting > 0 {
+		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), waiting * l.meanBytes()})
+	}
 	var fixed int64
 	for _, t := range l.terms {
 		fixed += t.Bytes
@@ -92,9 +96,40 @@ func (l *Loader) divide(batch int64) error {
 	}
 	l.chunkBytes = int(min(chunkBytes, max(leastChunk, *under/(4*max(1, reads)))))
 	l.chunks.gate.limit = *under
+	if len(l.terms) > 3 {
+		l.chunks.gate.limit += l.terms[3].Bytes
+	}
 	l.chunks.gate.urgent = -1
 	l.chunks.memory.MaxIdle = *under
 	return nil
+}
+
+// waiting is how many samples the order's buffers hold on this rank.
+func (l *Loader) waiting() int64 {
+	n := int64(max(0, l.o.Shuffle.Buffer()-1))
+	if b := int64(l.plan.Buffer); b > 1 {
+		if l.plan.Unit == order.Batch {
+			b *= int64(l.o.GlobalBatch)
+		}
+		n += b
+	}
+	return (n + int64(l.o.World) - 1) / int64(l.o.World)
+}
+
+// meanBytes is how large a sample is on average, as far as that is known.
+func (l *Loader) meanBytes() int64 {
+	var bytes, samples int64
+	for _, part := range l.plan.Parts {
+		for _, s := range part.Shards {
+			if s.Bytes > 0 && s.Samples > 0 {
+				bytes, samples = bytes+s.Bytes, samples+s.Samples
+			}
+		}
+	}
+	if samples == 0 {
+		return 0
+	}
+	return bytes / samples
 }
 
 func (l *Loader) termsText() string {

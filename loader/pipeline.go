@@ -21,6 +21,7 @@ type pipeline struct {
 
 	orderer *orderer
 	known   map[int32]places // of the order stage
+	epoch   int32            // of the batch delivered last
 	err     error            // what ended the order stage; set before ready is closed
 }
 

@@ -50,6 +50,7 @@ type worker struct {
 type arena struct {
 	buf  *tensor.Buffer
 	used int
+	most int // that a task has used so far, and what the next one begins with
 }
 
 // work fills slots until there are no more tasks.
@@ -99,6 +100,7 @@ func (w *worker) do(t *task) {
 	for c := range w.arenas {
 		if a := &w.arenas[c]; a.buf != nil {
 			t.page.adopt(a.buf)
+			a.most = max(a.most, a.used)
 			a.buf, a.used = nil, 0
 		}
 	}
@@ -200,11 +202,11 @@ func (w *worker) begin(pg *page, i, c int) {
 	case column.FormDense, column.FormPadded:
 		w.out.Dense, w.out.Arena = pg.values[c].At(i), nil
 	case column.FormRagged, column.FormBinary:
-		w.out.Dense = tensor.Dense{}
-		w.out.Arena = nil
-		if a := &w.arenas[c]; a.buf != nil {
-			w.out.Arena = a.buf.Bytes()[:a.used]
+		a := &w.arenas[c]
+		if a.buf == nil {
+			a.buf = w.l.pages.memory.Get(a.most)
 		}
+		w.out.Dense, w.out.Arena = tensor.Dense{}, a.buf.Bytes()[:a.used]
 	}
 }
 
@@ -221,19 +223,14 @@ func (w *worker) finish(pg *page, i, c int) {
 	}
 }
 
-// arenaBytes is what an arena begins with.
-const arenaBytes = 64 << 10
-
 // grow takes what a filler appended. Where it did not fit, the arena goes on in
 // a larger piece of memory, and the page keeps the one before.
 func (w *worker) grow(pg *page, c int, appended []byte) {
 	a := &w.arenas[c]
-	if a.buf == nil || len(appended) > len(a.buf.Bytes()) {
-		larger := w.l.pages.memory.Get(max(arenaBytes, 2*len(appended)))
+	if len(appended) > len(a.buf.Bytes()) {
+		larger := w.l.pages.memory.Get(2 * len(appended))
 		copy(larger.Bytes(), appended)
-		if a.buf != nil {
-			pg.adopt(a.buf)
-		}
+		pg.adopt(a.buf)
 		a.buf = larger
 	}
 	a.used = len(appended)

@@ -141,6 +141,12 @@ func (p *shardParser) member(i int, index, off int64, data []byte) (*format.Samp
 		// It ended at the header of another one, not at the end marker.
 		return nil, format.Errorf(format.ErrStale, at, "there is more than one sample here now")
 	}
+	for i := range s.Fields {
+		// What is missing of data was read as NUL.
+		if f := &s.Fields[i]; f.Offset+int64(len(f.Data)) > off+int64(len(data)) {
+			return nil, format.Errorf(format.ErrStale, at, "there is no whole sample here any more")
+		}
+	}
 	return s, nil
 }
 

@@ -47,6 +47,8 @@ func (p Plan) resolve(world int) (_ Plan, counted bool, err error) {
 		return p, false, usage("epochs of %d steps", p.Steps)
 	case p.Factor < One || p.Factor > maxFactor:
 		return p, false, badFactor(p.Factor.Float64())
+	case p.Lanes < 0 || p.Lanes > maxLanes:
+		return p, false, usage("%d lanes", p.Lanes)
 	case p.Buffer < 0:
 		return p, false, usage("an echo buffer of %d", p.Buffer)
 	case p.Unit > Shard || p.Tail > TailWrap || p.Ends > Stop:
@@ -150,8 +152,6 @@ func (p *Plan) chooseTail(world int) error {
 
 func (p *Plan) chooseLanes(world int, counted bool) error {
 	switch {
-	case p.Lanes < 0 || p.Lanes > maxLanes:
-		return usage("%d lanes", p.Lanes)
 	case p.Lanes == 0 && !counted:
 		p.Lanes = world
 	case p.Lanes == 0:
