@@ -18,6 +18,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"shardtool/augment"
@@ -37,9 +38,8 @@ const pictureFields = "jpg;jpeg;png;webp;gif;image/encoded;image"
 // Options says what is measured. The zero value, and nil, measure the embedded
 // photographs.
 type Options struct {
-	Store  store.Store     // holds Shards
-	Shards []string        // none: the photographs of package fixtures
-	Read   *reader.Options // how shards are read
+	Dataset  *reader.Dataset     // nil: the photographs of package fixtures
+	Upstream *store.LimitOptions // slows its store down; nil: it is as fast as it is
 
 	// Load says what is loaded and how. Without Columns it is pictures of
 	// Field, for training. Epochs and Resume are of no matter: shards are read
@@ -55,6 +55,7 @@ type Options struct {
 	Version  string         // of the program, for the report
 
 	transform string // in words
+	embedded  bool   // the photographs of package fixtures
 }
 
 // Progress is how far a run is.
@@ -69,8 +70,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if len(d.Shards) == 0 {
-		d.Store, d.Shards, d.Read = store.FS(fixtures.Photos), fixtures.PhotoShards, nil
+	if d.Dataset == nil {
+		d.Dataset = reader.New(store.FS(fixtures.Photos), fixtures.PhotoShards, nil)
+		d.embedded = true
 	}
 	if d.Load.GlobalBatch == 0 {
 		d.Load.GlobalBatch = 64
@@ -118,7 +120,7 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 	if err := opts.checkShards(ctx); err != nil {
 		return nil, err
 	}
-	ld, err := loader.New(ctx, repeated(&opts), &opts.Load)
+	ld, err := loader.New(ctx, opts.dataset(), &opts.Load)
 	if err != nil {
 		return nil, opts.unrepeated(err)
 	}
@@ -135,14 +137,14 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 
 // checkShards refuses what can be read only once.
 func (o *Options) checkShards(ctx context.Context) error {
-	if slices.Contains(o.Shards, "-") {
-		return format.Errorf(format.ErrUsage, format.Nowhere, "standard input cannot be read again and again: give files")
-	}
-	st, ok := o.Store.(store.Stater)
-	if !ok {
-		return nil
-	}
-	for _, name := range o.Shards {
+	for i, name := range o.Dataset.Shards() {
+		if name == "-" {
+			return format.Errorf(format.ErrUsage, format.Nowhere, "standard input cannot be read again and again: give files")
+		}
+		st, ok := o.Dataset.Store(i).(store.Stater)
+		if !ok || strings.Contains(name, "://") { // what is not local is no pipe
+			continue
+		}
 		if e, err := st.Stat(ctx, name); err == nil && e.Size == format.Unknown {
 			return format.Errorf(format.ErrUsage, format.In(name), "a pipe or a device cannot be read again and again: give files")
 		}
@@ -153,26 +155,36 @@ func (o *Options) checkShards(ctx context.Context) error {
 // unrepeated says of how many shards it is that there are no samples in them.
 func (o *Options) unrepeated(err error) error {
 	e := format.AsError(err)
+	shards := o.Dataset.Shards()
 	switch {
 	case e == nil || e.Err != format.ErrMissing || e.Location != format.Nowhere:
 		return err
-	case len(o.Shards) == 1:
-		return format.Errorf(format.ErrMissing, format.In(o.Shards[0]), "no samples in it")
+	case len(shards) == 1:
+		return format.Errorf(format.ErrMissing, format.In(shards[0]), "no samples in it")
 	default:
-		return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in %d shards", len(o.Shards))
+		return format.Errorf(format.ErrMissing, format.Nowhere, "no samples in %d shards", len(shards))
 	}
 }
 
-// repeated returns the shards many times over as one data set: batches do not
-// reach across the end of an epoch, and a few shards would give short ones. Where
-// the order is another than theirs it is left as it is asked for.
-func repeated(o *Options) *reader.Dataset {
+// dataset returns what is loaded. Where shards are read in order they are there
+// many times over, as one data set: batches do not reach across the end of an
+// epoch, and a few shards would give short ones.
+func (o *Options) dataset() *reader.Dataset {
 	const enough = 4096
-	if !o.sequential() && o.Load.Tail != order.TailKeep {
-		return reader.New(o.Store, o.Shards, o.Read)
+	ds := o.Dataset
+	shards := ds.Shards()
+	repeat := o.Load.Tail == order.TailKeep && len(ds.Parts()) == 1
+	if !repeat && o.Upstream == nil {
+		return ds
 	}
-	times := max(1, enough/len(o.Shards))
-	return reader.New(o.Store, slices.Repeat(o.Shards, times), o.Read)
+	st, read := ds.Store(0), *ds.ReadOptions(0)
+	if o.Upstream != nil {
+		st = store.Limit(st, *o.Upstream)
+	}
+	if repeat {
+		shards = slices.Repeat(shards, max(1, enough/len(shards)))
+	}
+	return reader.New(st, shards, &read)
 }
 
 // run is one measurement.

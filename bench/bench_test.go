@@ -19,6 +19,7 @@ import (
 	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/loader"
+	"shardtool/reader"
 	"shardtool/reader/store"
 	"shardtool/tensor"
 )
@@ -241,22 +242,26 @@ func TestRunErrors(t *testing.T) {
 		o    Options
 		want error
 	}{
-		"no such shard":  {Options{Store: &store.Local{}, Shards: []string{"testdata/none.tar"}}, format.ErrNotFound},
-		"standard input": {Options{Store: &store.Local{}, Shards: []string{"-"}}, format.ErrUsage},
-		"no pictures":    {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/examples.tfrecord"}}, format.ErrWrongFormat},
-		"no samples":     {Options{Store: &store.Local{}, Shards: []string{emptyTar(t)}}, format.ErrMissing},
-		"a device":       {Options{Store: &store.Local{}, Shards: []string{os.DevNull}}, format.ErrUsage},
-		"no such field":  {Options{Store: &store.Local{}, Shards: []string{"../fixtures/tf/raw.tfrecord"}}, format.ErrMissing},
-		"broken picture": {Options{Store: &store.Local{}, Shards: []string{"../fixtures/cases/image/d3_shard.tar"}}, format.ErrTruncated},
+		"no such shard":  {Options{Dataset: local("testdata/none.tar")}, format.ErrNotFound},
+		"standard input": {Options{Dataset: local("-")}, format.ErrUsage},
+		"no pictures":    {Options{Dataset: local("../fixtures/tf/examples.tfrecord")}, format.ErrWrongFormat},
+		"no samples":     {Options{Dataset: local(emptyTar(t))}, format.ErrMissing},
+		"a device":       {Options{Dataset: local(os.DevNull)}, format.ErrUsage},
+		"no such field":  {Options{Dataset: local("../fixtures/tf/raw.tfrecord")}, format.ErrMissing},
+		"broken picture": {Options{Dataset: local("../fixtures/cases/image/d3_shard.tar")}, format.ErrTruncated},
 		"factor":         {Options{Load: loader.Options{Echo: echo.Options{Factor: 0.5}}}, format.ErrUsage},
 		"shard":          {Options{Load: loader.Options{Echo: echo.Options{Unit: echo.Shard, Factor: 2}}}, format.ErrUnsupported},
 	} {
 		if r, err := Run(t.Context(), &tt.o); r != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, %v", name, r, err)
-		} else if name == "no samples" && (format.AsError(err).Shard != tt.o.Shards[0] || strings.Contains(err.Error(), "4096")) {
+		} else if name == "no samples" && (format.AsError(err).Shard != tt.o.Dataset.Shards()[0] || strings.Contains(err.Error(), "4096")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func local(name string) *reader.Dataset {
+	return reader.New(&store.Local{}, []string{name}, &reader.Options{CacheDir: "-"})
 }
 
 // emptyTar is a tar of nothing but its end.

@@ -1,10 +1,10 @@
 package bench
 
 import (
+	"fmt"
 	"runtime"
 
 	"shardtool/echo"
-	"shardtool/fixtures"
 	"shardtool/loader"
 )
 
@@ -58,6 +58,7 @@ type Config struct {
 	Transform string  `json:"transform"`
 	Columns   string  `json:"columns"` // a line each
 	Shuffle   string  `json:"shuffle"`
+	Upstream  string  `json:"upstream"` // "" where nothing slowed the store down
 	World     int     `json:"world"`
 	Rank      int     `json:"rank"`
 	DurationS float64 `json:"duration_s"`
@@ -87,8 +88,8 @@ func (r *run) report() *Report {
 			R: ratio(stages, w.total, o.Load.Echo),
 		},
 		Config: Config{
-			Source: source(o.Shards), Shards: len(o.Shards), Batch: o.Load.GlobalBatch, Workers: o.Load.Workers, Seed: o.Load.Seed,
-			Transform: o.transform, Columns: r.ld.Plan().Columns, Shuffle: o.Load.Shuffle.String(), World: r.ld.World(), Rank: o.Load.Rank,
+			Source: o.source(), Shards: len(o.Dataset.Shards()), Batch: o.Load.GlobalBatch, Workers: o.Load.Workers, Seed: o.Load.Seed,
+			Transform: o.transform, Columns: r.ld.Plan().Columns, Shuffle: o.Load.Shuffle.String(), Upstream: o.upstream(), World: r.ld.World(), Rank: o.Load.Rank,
 			DurationS: o.Duration.Seconds(), WarmupS: o.Warmup.Seconds(),
 		},
 		Version:    o.Version,
@@ -99,15 +100,22 @@ func (r *run) report() *Report {
 }
 
 // source says in words what was read.
-func source(shards []string) string {
-	switch n := len(shards); {
-	case &shards[0] == &fixtures.PhotoShards[0]:
+func (o *Options) source() string {
+	switch shards := o.Dataset.Shards(); {
+	case o.embedded:
 		return "the embedded photographs"
-	case n == 1:
+	case len(shards) == 1:
 		return shards[0]
 	default:
 		return shards[0] + " and others"
 	}
+}
+
+func (o *Options) upstream() string {
+	if o.Upstream == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d B/s, %v a request", o.Upstream.BytesPerSecond, o.Upstream.Latency)
 }
 
 // times gives the stages by name.

@@ -23,7 +23,7 @@ func Example() {
 			loader.Image("jpg;image/encoded", augment.ImageNetTrain(224)),
 			loader.Int64("cls;image/class/label"),
 		},
-		GlobalBatch: 32, Seed: 1,
+		GlobalBatch: 32, Seed: 1, World: 1,
 		Echo: echo.Options{Unit: echo.Sample, Factor: 2},
 	})
 	if err != nil {

@@ -79,6 +79,7 @@ func (o *orderer) sendJob() {
 	}
 	o.job.retain()
 	o.dropped = append(o.dropped, o.job)
+	o.p.reading.Add(1)
 	o.p.jobs <- job{o.job, o.step} // there is room for the items of all batches under way
 	o.job = nil
 }
@@ -99,6 +100,7 @@ func (p *pipeline) fetchJobs() {
 		begin = time.Now()
 		r.do(j)
 		m.busy.since(begin)
+		p.reading.Add(-1)
 		j.chunk.complete(func(t *task) { p.tasks <- t })
 		j.chunk.release()
 	}

@@ -140,7 +140,7 @@ func (l *Loader) makePlan(ctx context.Context) error {
 		epochs += o.Epoch
 	}
 	l.plan = order.Plan{
-		Parts: parts, Epochs: epochs, Batch: o.GlobalBatch, Lanes: o.Lanes, Shuffle: o.Shuffle, Seed: o.Seed,
+		Parts: parts, Ends: o.Ends, Epochs: epochs, Batch: o.GlobalBatch, Lanes: o.Lanes, Shuffle: o.Shuffle, Seed: o.Seed,
 		Tail: o.Tail, Steps: o.Steps, Unit: e.Unit, Factor: factor, Buffer: e.Buffer, Keep: e.Keep.String(),
 		Columns: describe(o.Columns),
 	}

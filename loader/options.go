@@ -26,6 +26,7 @@ type Options struct {
 	Steps       int64         // of each epoch: it is cut, or filled from its start; 0: as many as the samples make
 	Shuffle     order.Shuffle // order.None (the zero value), Global, Block(k) or Stream(k, buffer)
 	Tail        order.Tail    // what becomes of samples that fill no batch; see order.TailDefault
+	Ends        order.Ends    // what becomes of a mix (reader.Mix) when one of its data sets ends: order.Restart (the zero value) or Stop
 	Lanes       int           // shares of an epoch that are dealt to ranks; 0: see order.Plan
 	Echo        echo.Options  // which unit is repeated how often
 	Exclude     []Exclusion   // samples that are left out for all ranks, such as an earlier quarantine

@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,10 +15,11 @@ type pipeline struct {
 	all    sync.WaitGroup
 	clean  sync.Once
 
-	jobs  chan job
-	room  chan struct{} // one token for each batch not yet delivered
-	tasks chan *task
-	ready chan *Batch // in order, perhaps still being filled
+	jobs    chan job
+	reading atomic.Int64  // jobs that are not done
+	room    chan struct{} // one token for each batch not yet delivered
+	tasks   chan *task
+	ready   chan *Batch // in order, perhaps still being filled
 
 	orderer *orderer
 	known   map[int32]places // of the order stage

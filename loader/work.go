@@ -61,11 +61,15 @@ func (p *pipeline) work() {
 	}
 	m := &p.l.meters
 	for {
-		begin, full := time.Now(), m.order.out.total()
+		begin, full, reading := time.Now(), m.order.out.total(), p.reading.Load() > 0
 		t, ok := p.waitForTask()
-		// While the order stage waits for room, so does whoever waits for it.
+		// While the order stage waits for room, so does whoever waits for it,
+		// unless there are jobs that are being read.
 		waited := time.Since(begin)
 		out := min(m.order.out.total()-full, waited)
+		if reading {
+			out = 0
+		}
 		m.decode.out.add(out)
 		m.decode.in.add(waited - out)
 		if !ok {

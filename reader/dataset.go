@@ -63,7 +63,8 @@ type Weighted struct {
 	Weight  float64 // positive; only its proportion to the others counts
 }
 
-// Open makes a dataset of what a pattern stands for in the store of o: paths,
+// Open makes a dataset of what a pattern stands for in the store of o: paths or
+// addresses,
 // globs ("*" does not cross a slash, "**" does), brace lists
 // ("train-{000..127}.tar"), and several of them joined by "::". The shards
 // stand in the order given, the matches of a glob in byte order. It opens none

@@ -43,8 +43,8 @@ func (s *set) describe(ctx context.Context) error {
 		s.about[i].entry.Store(newEntry(o))
 		return nil
 	})
-	if err == nil && s.beside == nil {
-		s.beside = s.probe(ctx, shards)
+	if err == nil && s.beside.Load() == nil {
+		s.beside.Store(s.probe(ctx, shards))
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (s *set) list(ctx context.Context) (map[string]store.Entry, error) {
 			beside.names[e.Name] = true
 		}
 	}
-	s.beside = beside
+	s.beside.Store(beside)
 	return complete(found), nil
 }
 

@@ -800,3 +800,25 @@ type anyName struct{ store.Store }
 func (s anyName) Open(ctx context.Context, _ string) (store.Object, error) {
 	return s.Store.Open(ctx, "m")
 }
+
+// BenchmarkManifest counts the samples of 100 shards of a file system: by their
+// headers, and from what was kept.
+func BenchmarkManifest(b *testing.B) {
+	dir := b.TempDir()
+	var names []string
+	tar, records := tarOf(b, 1000), examplesOf(1000)
+	for i := range 50 {
+		put(b, dir, map[string][]byte{fmt.Sprintf("%02d.tar", i): tar, fmt.Sprintf("%02d.tfrecord", i): records})
+		names = append(names, filepath.Join(dir, fmt.Sprintf("%02d.tar", i)), filepath.Join(dir, fmt.Sprintf("%02d.tfrecord", i)))
+	}
+	for _, cache := range []string{"-", b.TempDir()} {
+		b.Run(map[bool]string{true: "scan", false: "kept"}[cache == "-"], func(b *testing.B) {
+			for b.Loop() {
+				m, err := reader.New(&store.Local{}, names, &reader.Options{CacheDir: cache}).Manifest(b.Context())
+				if err != nil || m.Samples() != 100_000 {
+					b.Fatal(m, err)
+				}
+			}
+		})
+	}
+}

@@ -71,7 +71,7 @@ type Options struct {
 
 	// The rest is for datasets.
 
-	Store          store.Store      // that Open opens from; nil: the local file system
+	Store          store.Store      // that Open opens from; nil: stores.Default, which takes paths, s3:// and http(s)://
 	Scan           Scan             // which shards are read to count their samples
 	Index          string           // where the index of a shard stands; see below
 	CacheDir       string           // of what was counted; "": shardtool in os.UserCacheDir, "-": none

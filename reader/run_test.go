@@ -703,4 +703,3 @@ func TestRunOfAFileReadsItsPartAlone(t *testing.T) {
 		t.Errorf("%d bytes were read for %d", read, to-from)
 	}
 }
-

@@ -29,8 +29,8 @@ type set struct {
 
 	making    chan struct{} // full while the manifest is being made
 	made      atomic.Pointer[Manifest]
-	beside    *sidecars // what a listing showed; nil: there was none
-	fetchers  sync.Pool // of *fetched
+	beside    atomic.Pointer[sidecars] // what a listing showed; nil: there was none
+	fetchers  sync.Pool                // of *fetched
 	cacheOnce sync.Once
 	counts    *countCache
 }

@@ -87,7 +87,7 @@ func (s *set) bySidecar(ctx context.Context, e *Entry, file localFile) (*found, 
 
 // besideOf describes an index, without asking where a listing tells.
 func (s *set) besideOf(ctx context.Context, name string) (store.Entry, error) {
-	if remote(name) && s.opts.Index == "" && !s.beside.may(name) {
+	if remote(name) && s.opts.Index == "" && !s.beside.Load().may(name) {
 		return store.Entry{}, format.Errorf(format.ErrNotFound, format.In(name), "it was not listed")
 	}
 	return store.Stat(ctx, s.st, name)

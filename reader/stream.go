@@ -121,12 +121,12 @@ var words = map[Format]string{TFRecord: "a TFRecord file", Tar: "a tar archive"}
 func (s *Stream) Read(p []byte) (int, error) { return s.r.Read(p) }
 
 // ReaderAt returns the bytes at any offset, and their number, where the shard
-// is neither compressed nor a pipe.
+// is neither compressed nor a pipe. It is for headers: see store.Blocks.
 func (s *Stream) ReaderAt(ctx context.Context) (ra io.ReaderAt, size int64, ok bool) {
 	if s.Compression != compress.None || s.Entry.Size < 0 {
 		return nil, 0, false
 	}
-	return store.ReaderAt(ctx, s.object), s.Entry.Size, true
+	return store.Blocks(ctx, s.object), s.Entry.Size, true
 }
 
 // BytesRead returns how many stored bytes have been read.

@@ -2,15 +2,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
 
 	"shardtool/bench"
-	"shardtool/echo"
-	"shardtool/loader"
 	"shardtool/reader"
+	"shardtool/reader/store"
 )
 
 func benchCommand() *cli.Command {
@@ -18,27 +18,30 @@ func benchCommand() *cli.Command {
 		Name:  "bench",
 		Args:  "[IN...]",
 		Usage: "measure how fast shards become batches, and what limits it",
-		About: `Reads images from shards, decodes them, crops, flips and normalises them for
-training, and makes batches; after a warm-up it counts the batches that are
-finished within the duration. Shards are read again as often as needed. Without
-paths it reads photographs that come with the program. Pictures are of the field
-jpg, jpeg, png, webp, gif, image/encoded or image, or of --field, and become
-224x224; labels are not read.
+		About: `Runs the loader over shards as training would: reads, shuffles, decodes, augments
+and makes batches; after a warm-up it counts the batches that are finished within
+the duration. Shards are read again as often as needed. Without paths it reads
+photographs that come with the program.
 
-With --echo E each sample is emitted E times and decoded each time; with
+Without --columns, pictures of the field jpg, jpeg, png, webp, gif, image/encoded
+or image, or of --field, are decoded, cropped at random, flipped and normalised to
+224x224. ` + columnsHelp + `
+
+With --world it makes one rank's part of each batch. --upstream slows the store
+down, as in 50MB/s,20ms: a rate for all reads together, and a latency for each
+request. With --echo E each sample is emitted E times and decoded each time; with
 --unit batch each batch is emitted E times as it is.`,
 		Examples: []string{
 			"shardtool bench",
 			"shardtool bench --duration 20s --workers 8 train-{000..127}.tar",
-			"shardtool bench --echo 2 --unit batch --json",
+			"shardtool bench --shuffle stream:8,4096 --world 8 --batch 1024 s3://bucket/train-*.tar",
+			"shardtool bench --columns padded:input_ids:int64:512 tokens-*.tfrecord",
+			"shardtool bench --upstream 6MB/s,20ms --echo 2 --unit batch --json",
 		},
-		Flags: [][]cli.Flag{{
+		Flags: [][]cli.Flag{benchTrainingFlags(), {
+			rankFlag(),
 			&cli.StringFlag{Name: "field", Usage: "pictures are in the first `LIST` of fields that a sample has, by semicolons", DefaultText: "the usual names"},
-			&cli.IntFlag{Name: "workers", Usage: "decode on `N` workers", DefaultText: "one for each core"},
-			&cli.IntFlag{Name: "batch", Usage: "`N` samples of a batch", Value: 64},
-			&cli.Uint64Flag{Name: "seed", Usage: "of crops and flips"},
-			&cli.Float64Flag{Name: "echo", Usage: "emit everything `E` times", Value: 1},
-			choice("unit", "what is emitted again", "sample", "batch"),
+			&cli.StringFlag{Name: "upstream", Usage: "slow the store down to a `LIMIT` such as 50MB/s,20ms"},
 			&cli.DurationFlag{Name: "warmup", Usage: "before the measurement", Value: time.Second},
 			&cli.DurationFlag{Name: "duration", Usage: "of the measurement, after the warm-up", Value: 5 * time.Second},
 			choice("format", "what the shards are", "auto", "tar", "tfrecord"),
@@ -47,38 +50,47 @@ With --echo E each sample is emitted E times and decoded each time; with
 	}.command()
 }
 
+// benchTrainingFlags are trainingFlags without the epochs, which have no end
+// here.
+func benchTrainingFlags() []cli.Flag {
+	return slices.DeleteFunc(trainingFlags(), func(f cli.Flag) bool { return f.Names()[0] == "epochs" })
+}
+
 func runBench(c *call) error {
+	load, err := c.training()
+	if err != nil {
+		return err
+	}
 	o := &bench.Options{
-		Field: c.String("field"),
-		Load: loader.Options{
-			GlobalBatch: c.Int("batch"),
-			Workers:     c.Int("workers"),
-			Seed:        c.Uint64("seed"),
-			Echo:        echo.Options{Unit: word(c.String("unit"), echo.Sample, echo.Batch), Factor: c.Float64("echo")},
-		},
+		Load:     *load,
+		Field:    c.String("field"),
 		Duration: c.Duration("duration"),
 		Warmup:   c.Duration("warmup"),
 		Version:  version(),
-		Read:     &reader.Options{Format: word(c.String("format"), reader.AutoFormat, reader.Tar, reader.TFRecord)},
+	}
+	if !c.IsSet("columns") {
+		o.Load.Columns = nil // the field decides
 	}
 	switch {
-	case o.Load.GlobalBatch < 1:
-		return usageError("--batch %d: at least 1", o.Load.GlobalBatch)
-	case c.IsSet("workers") && o.Load.Workers < 1:
-		return usageError("--workers %d: at least 1", o.Load.Workers)
-	case o.Load.Echo.Factor == 0:
-		return usageError("--echo 0: it counts every emission, so 1 is the least")
+	case c.IsSet("columns") && c.IsSet("field"):
+		return usageError("--field is for the pictures that are read without --columns")
 	case o.Warmup <= 0:
 		return usageError("--warmup %v: more than nothing", o.Warmup)
 	case o.Duration <= 0:
 		return usageError("--duration %v: more than nothing", o.Duration)
 	}
-	if c.Args().Present() {
-		shards, err := c.Paths()
+	if limit := c.String("upstream"); limit != "" {
+		l, err := store.ParseLimit(limit)
 		if err != nil {
 			return err
 		}
-		o.Store, o.Shards = c.Store, shards
+		o.Upstream = &l
+	}
+	if c.Args().Present() {
+		o.Dataset, err = c.dataset(&reader.Options{Format: word(c.String("format"), reader.AutoFormat, reader.Tar, reader.TFRecord)})
+		if err != nil {
+			return err
+		}
 	}
 	bar := benchBar(c, o)
 	report, err := bench.Run(c.Context.Context, o)

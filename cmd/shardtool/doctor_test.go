@@ -68,7 +68,6 @@ func TestDoctor(t *testing.T) {
 		{"address", object(shard), []string{"SERVER/b/train/0.tar" + signed}, nil, 0, want{
 			"connection": "ok http without TLS", "credentials": "ok a signature in the address, which holds for 24h", "region": "", "ranges": "ok 206", "if-match": "ok 412"}},
 		{"password", object(shard), []string{"http://me:the-password@HOST/b/train/0.tar"}, nil, 0, want{"credentials": "ok user and password"}},
-		{"proxy", object(shard), []string{"http://data.example/b/train/0.tar"}, nil, 0, want{"proxy": "warn 127.0.0.1"}},
 		{"another region", object(shard), []string{"s3://b/train/0.tar"}, func(s *faultserver.Server) { s.Region = "eu-west-3" }, 0, want{
 			"region": "warn --region eu-west-3 saves"}},
 		{"checksum", &faultserver.Object{Content: faultserver.Bytes(shard), ETag: `"e"`, Header: http.Header{"X-Amz-Checksum-Crc32c": {"AAAAAA=="}, "X-Amz-Checksum-Type": {"COMPOSITE"}}},

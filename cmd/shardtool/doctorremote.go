@@ -57,7 +57,7 @@ func (d *remoteDoctor) run(ctx context.Context) error {
 	seen, lookErr := d.look(ctx, d.st)
 	x := d.tap.since()
 	reached, err := d.connection(x, lookErr)
-	if err != nil || !reached && !d.s3() {
+	if err != nil || !reached && len(x) > 0 {
 		return err
 	}
 	steps := []func(context.Context) (bool, error){
@@ -71,7 +71,7 @@ func (d *remoteDoctor) run(ctx context.Context) error {
 		d.latency,
 		d.bandwidth,
 	}
-	if !reached { // there was no request: the credentials say why
+	if !reached { // there was no request, and the error says why
 		steps = []func(context.Context) (bool, error){
 			func(ctx context.Context) (bool, error) { return d.access(ctx, seen, lookErr) },
 		}
@@ -576,7 +576,7 @@ func (d *remoteDoctor) measure(ctx context.Context, n int, budget int64) (rate, 
 	var readers sync.WaitGroup
 	for range n {
 		readers.Go(func() {
-			buf := make([]byte, piece)
+			buf := make([]byte, min(piece, d.found[0].Size))
 			for limited.Err() == nil {
 				k := next.Add(1) - 1
 				i := int(k % int64(len(objects)))

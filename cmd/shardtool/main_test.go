@@ -138,7 +138,7 @@ func TestScripts(t *testing.T) {
 			}
 			s := startServer(t)
 			env.Values[serverKey{}] = s
-			for _, v := range serverEnv(s) {
+			for _, v := range append(serverEnv(s), proxyEnv(s)...) {
 				name, value, _ := strings.Cut(v, "=")
 				env.Setenv(name, value)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,7 +222,8 @@ const mostWalked = 50_000_000
 
 // ranks goes through an epoch of each rank.
 func (p *planner) ranks(r *planRow) error {
-	var firsts, padding, lostBytes int64
+	var firsts, padding int64
+	var lostBytes float64
 	walk := false
 	for rank := range p.o.World {
 		m, err := order.New(p.plan, rank, p.o.World)
@@ -271,7 +273,7 @@ func (p *planner) ranks(r *planRow) error {
 		}
 		r.Lost = &lostRow{Samples: max(0, *r.Samples-firsts)}
 		if r.Lost.Samples > 0 {
-			r.Lost.Bytes = max(0, lostBytes)
+			r.Lost.Bytes = max(0, whole(lostBytes))
 		}
 		r.Padding = &padding
 	}
@@ -290,13 +292,15 @@ func (p *planner) left(shard int) int64 {
 }
 
 // bytesOf is about how many bytes n samples of a shard have.
-func (p *planner) bytesOf(shard int, n int64) int64 {
+func (p *planner) bytesOf(shard int, n int64) float64 {
 	e := &p.manifest.Shards[shard]
 	if n == 0 || e.Samples <= 0 || e.Size < 0 {
 		return 0
 	}
-	return int64(float64(e.Size) * float64(n) / float64(e.Samples))
+	return float64(e.Size) * float64(n) / float64(e.Samples)
 }
+
+func whole(x float64) int64 { return int64(math.Round(x)) }
 
 // walked counts what a rank emits in an epoch.
 type walked struct {
@@ -332,7 +336,8 @@ const rangeSize = 8 << 20
 
 // runs counts what a rank reads where it reads stretches of shards.
 func (p *planner) runs(row *rankRow, m *order.Machine) {
-	var bytes, requests int64
+	var bytes float64
+	var requests int64
 	sized := true
 	shards := make(map[int32]bool)
 	for reading := range m.Readings() {
@@ -346,7 +351,7 @@ func (p *planner) runs(row *rankRow, m *order.Machine) {
 			}
 			shards[r.Shard] = true
 			e := &p.manifest.Shards[r.Shard]
-			n := e.Size
+			n := float64(e.Size)
 			if r.To >= 0 && e.Samples > 0 && n >= 0 {
 				from := r.From
 				if !e.Offsets {
@@ -359,12 +364,13 @@ func (p *planner) runs(row *rankRow, m *order.Machine) {
 				continue
 			}
 			bytes += n
-			requests += max(1, (n+rangeSize-1)/rangeSize)
+			requests += max(1, whole(math.Ceil(n/rangeSize)))
 		}
 	}
 	row.Shards = len(shards)
 	if sized {
-		row.Bytes = &bytes
+		n := whole(bytes)
+		row.Bytes = &n
 		if p.remote {
 			row.Requests = &requests
 		}
@@ -373,14 +379,15 @@ func (p *planner) runs(row *rankRow, m *order.Machine) {
 
 // samples counts what a rank reads where it reads samples one by one.
 func (p *planner) samples(row *rankRow, w *walked) {
-	var bytes int64
+	var bytes float64
 	for i, n := range w.shards {
 		if n > 0 {
 			row.Shards++
 			bytes += p.bytesOf(i, n)
 		}
 	}
-	row.Bytes = &bytes
+	n := whole(bytes)
+	row.Bytes = &n
 	if p.remote {
 		row.Requests = &w.firsts
 	}

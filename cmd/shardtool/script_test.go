@@ -33,6 +33,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"put":    scriptPut,
 	"get":    scriptGet,
 	"gone":   scriptGone,
+	"same":   scriptSame,
 }
 
 func scriptUsage(ts *testscript.TestScript, bad bool, usage string) {
@@ -81,6 +82,17 @@ func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if same := found && reflect.DeepEqual(got, want); same == neg {
 		b, _ := json.Marshal(got)
 		ts.Fatalf("%s of row %d is %s (there: %v)", args[2], n, b, found)
+	}
+}
+
+// same FILE FILE PATH: the first rows of two JSON Lines files have an equal
+// member at a path.
+func scriptSame(ts *testscript.TestScript, neg bool, args []string) {
+	scriptUsage(ts, len(args) != 3, "[!] same FILE FILE PATH")
+	a, inA := jsonMember(jsonRows(ts, args[0])[0], args[2])
+	b, inB := jsonMember(jsonRows(ts, args[1])[0], args[2])
+	if !inA || !inB || reflect.DeepEqual(a, b) == neg {
+		ts.Fatalf("%s: %v and %v", args[2], a, b)
 	}
 }
 

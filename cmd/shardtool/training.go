@@ -123,7 +123,10 @@ func (c *call) dataset(o *reader.Options) (*reader.Dataset, error) {
 var scans = map[string]reader.Scan{"auto": reader.ScanAuto, "never": reader.ScanNever, "always": reader.ScanAlways}
 
 func parseEpochs(s string) (int, error) {
-	if s == "endless" {
+	switch s {
+	case "": // the verb has no such flag
+		return 0, nil
+	case "endless":
 		return order.Endless, nil
 	}
 	if n, err := strconv.Atoi(s); err == nil && n >= 1 {

@@ -66,39 +66,38 @@ func (d *dealt) begin() {
 }
 
 // next takes the lane's next sample.
-func (d *dealt) next() (Ref, bool, error) {
+func (d *dealt) next(to *Ref) (bool, error) {
 	if d.ended || d.n == d.length {
-		return Ref{}, false, nil
+		return false, nil
 	}
 	k := 0
 	if len(d.m.blend) > 0 {
 		k, _ = d.m.blend.at(d.n, d.lane)
 	}
-	ref, ok, err := d.read(k)
+	ok, err := d.read(k, to)
 	if ok {
 		d.n++
 	}
-	return ref, ok, err
+	return ok, err
 }
 
 // read takes the next sample of a part, which begins anew where it must.
-func (d *dealt) read(k int) (Ref, bool, error) {
+func (d *dealt) read(k int, to *Ref) (bool, error) {
 	r := &d.readings[k]
 	for {
 		if r.list == nil {
 			r.list = d.listOf(k, r.pass)
 		}
-		ref, ok, err := d.pick(r)
-		if ok || err != nil {
-			return ref, ok, err
+		if ok, err := d.pick(r, to); ok || err != nil {
+			return ok, err
 		}
 		r.ended = true
 		if d.over() {
 			d.ended = true
-			return Ref{}, false, nil
+			return false, nil
 		}
 		if !r.given {
-			return Ref{}, false, format.Errorf(format.ErrMissing, format.Nowhere,
+			return false, format.Errorf(format.ErrMissing, format.Nowhere,
 				"no samples in the shards of data set %d of the mix that rank %d of %d reads", k, d.m.rank, d.m.world)
 		}
 		r.base += r.list.count
@@ -130,7 +129,7 @@ func (d *dealt) listOf(k int, pass int32) *list {
 
 // pick takes a sample from one of the open runs; it reports false where the
 // pass is over.
-func (d *dealt) pick(r *reading) (Ref, bool, error) {
+func (d *dealt) pick(r *reading, to *Ref) (bool, error) {
 	if r.next == 0 {
 		for len(r.open) < d.m.Open() && r.next < r.list.count {
 			r.open = append(r.open, d.opened(r))
@@ -144,22 +143,22 @@ func (d *dealt) pick(r *reading) (Ref, bool, error) {
 		c := &r.open[i]
 		ok, err := d.has(r, c)
 		if err != nil {
-			return Ref{}, false, err
+			return false, err
 		}
 		if !ok {
 			d.close(r, i)
 			continue
 		}
 		d.m.taken, r.given = true, true
-		ref := Ref{Epoch: c.Epoch, Shard: c.Shard, Copy: c.Copy, Times: c.Times, Index: c.At, Pass: c.Pass}
+		*to = Ref{Epoch: c.Epoch, Shard: c.Shard, Copy: c.Copy, Times: c.Times, Index: c.At, Pass: c.Pass}
 		c.At++
 		c.skip()
 		if c.To != Unknown && c.At >= c.To {
 			d.close(r, i)
 		}
-		return ref, true, nil
+		return true, nil
 	}
-	return Ref{}, false, nil
+	return false, nil
 }
 
 // opened opens the next run of the pass.
@@ -228,21 +227,22 @@ func (m *Machine) learn(c Count) {
 
 // wrap gives the lane's samples from the epoch's start again. A lane without
 // any of its own gives those of the whole epoch.
-func (d *dealt) wrap() (Ref, error) {
+func (d *dealt) wrap(to *Ref) error {
 	if d.again == nil {
 		d.again = newDealt(d.m, d.local, d.lane)
 		d.again.quiet = true
 		d.rewind()
 	}
 	for fresh := false; ; fresh = true {
-		ref, ok, err := d.again.next()
+		ok, err := d.again.next(to)
 		switch {
 		case err != nil:
-			return Ref{}, err
+			return err
 		case ok:
-			return wrapped(ref, d.rounds+1), nil
+			to.wrap(d.rounds + 1)
+			return nil
 		case fresh:
-			return Ref{}, format.Errorf(format.ErrMissing, format.Nowhere,
+			return format.Errorf(format.ErrMissing, format.Nowhere,
 				"no samples in the shards that lane %d of %d reads, of rank %d of %d", d.lane, d.m.plan.Lanes, d.m.rank, d.m.world)
 		}
 		d.rewind()

@@ -1,10 +1,11 @@
 package order
 
-// source gives a lane its fresh samples of the epoch, once each.
+// source gives a lane its fresh samples of the epoch, once each. References
+// are written where they belong: to return them costs more than to make them.
 type source interface {
-	begin()                   // at the start of the machine's epoch
-	next() (Ref, bool, error) // false at the end
-	wrap() (Ref, error)       // after the end, what fills a tail
+	begin()                  // at the start of the machine's epoch
+	next(*Ref) (bool, error) // false at the end
+	wrap(*Ref) error         // after the end, what fills a tail
 }
 
 // lane is a share of the epoch: a source, the buffer of Stream behind it, and
@@ -45,11 +46,19 @@ func (l *lane) begin(m *Machine) {
 }
 
 // fresh takes the next sample, through the buffer of Stream.
-func (l *lane) fresh() (Ref, bool, error) {
+func (l *lane) fresh(r *Ref) (bool, error) {
 	if l.stream.room > 1 {
-		return l.stream.next(l.src)
+		return l.stream.next(r, l.src)
 	}
-	return l.src.next()
+	return l.src.next(r)
+}
+
+// next gives the next emission; it reports false at the lane's end.
+func (l *lane) next(m *Machine, r *Ref) (bool, error) {
+	if l.plain {
+		return l.fresh(r)
+	}
+	return l.copies(m, r)
 }
 
 // emit appends up to n references, fewer at the lane's end.
@@ -59,35 +68,31 @@ func (l *lane) emit(m *Machine, dst []Ref, n int) ([]Ref, error) {
 		l.peeked = false
 		n--
 	}
+	if l.plain && l.stream.room <= 1 {
+		return straight(l.src, dst, n)
+	}
 	for ; n > 0; n-- {
-		var ref Ref
-		var ok bool
-		var err error
-		if l.plain {
-			ref, ok, err = l.fresh()
-		} else {
-			ref, ok, err = l.copies(m)
+		dst = append(dst, Ref{})
+		last := len(dst) - 1
+		if ok, err := l.next(m, &dst[last]); err != nil || !ok {
+			return dst[:last], err
 		}
-		if err != nil || !ok {
-			return dst, err
-		}
-		dst = append(dst, ref)
 	}
 	return dst, nil
 }
 
 // copies gives the next emission of Sample echo, or of Shard echo with a
 // buffer, whose copies the source makes.
-func (l *lane) copies(m *Machine) (Ref, bool, error) {
+func (l *lane) copies(m *Machine, r *Ref) (bool, error) {
 	for len(l.echo.buf) < l.room {
-		ref, ok, err := l.fresh()
+		ok, err := l.fresh(&l.echo.slot().item)
 		if err != nil {
-			return Ref{}, false, err
+			return false, err
 		}
 		if !ok {
+			l.echo.drop()
 			break
 		}
-		l.echo.slot().item = ref
 		if m.plan.Unit == Sample {
 			l.echo.add(m.factor)
 		} else {
@@ -96,24 +101,32 @@ func (l *lane) copies(m *Machine) (Ref, bool, error) {
 	}
 	s, copy := l.echo.next()
 	if s == nil {
-		return Ref{}, false, nil
+		return false, nil
 	}
-	ref := s.item
+	*r = s.item
 	if m.plan.Unit == Sample {
-		ref.Copy, ref.Times = copy, s.times
+		r.Copy, r.Times = copy, s.times
 	}
-	return ref, true, nil
+	return true, nil
+}
+
+// straight is emit without anything behind the source.
+func straight(src source, dst []Ref, n int) ([]Ref, error) {
+	for ; n > 0; n-- {
+		last := len(dst)
+		dst = append(dst, Ref{})
+		if ok, err := src.next(&dst[last]); err != nil || !ok {
+			return dst[:last], err
+		}
+	}
+	return dst, nil
 }
 
 // more reports whether the lane has anything left, by taking it.
 func (l *lane) more(m *Machine) (bool, error) {
-	if l.peeked {
-		return true, nil
-	}
-	var one [1]Ref
-	got, err := l.emit(m, one[:0], 1)
-	if len(got) > 0 {
-		l.ahead, l.peeked = got[0], true
+	var err error
+	if !l.peeked {
+		l.peeked, err = l.next(m, &l.ahead)
 	}
 	return l.peeked, err
 }
@@ -130,25 +143,26 @@ func (b *shuffleBuffer) begin(seed uint64) {
 	b.refs, b.seed, b.out = b.refs[:0], seed, 0
 }
 
-func (b *shuffleBuffer) next(src source) (Ref, bool, error) {
+func (b *shuffleBuffer) next(r *Ref, src source) (bool, error) {
 	for len(b.refs) < b.room {
-		ref, ok, err := src.next()
-		if err != nil {
-			return Ref{}, false, err
-		}
-		if !ok {
+		n := len(b.refs)
+		b.refs = append(b.refs, Ref{})
+		if ok, err := src.next(&b.refs[n]); err != nil || !ok {
+			b.refs = b.refs[:n]
+			if err != nil {
+				return false, err
+			}
 			break
 		}
-		b.refs = append(b.refs, ref)
 	}
 	last := len(b.refs) - 1
 	if last < 0 {
-		return Ref{}, false, nil
+		return false, nil
 	}
 	i := below(extend(b.seed, b.out), last+1)
 	b.out++
-	ref := b.refs[i]
+	*r = b.refs[i]
 	b.refs[i] = b.refs[last]
 	b.refs = b.refs[:last]
-	return ref, true, nil
+	return true, nil
 }

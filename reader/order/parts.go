@@ -6,6 +6,7 @@ type part struct {
 	filled  []int32 // shards with something to take, in the order of the manifest
 	left    []int64 // how much; where counts are known
 	samples int64   // their sum
+	exclude bool    // something of them
 
 	// Where lanes take places in turn:
 	ladder ladder // the places that each of filled has: its samples, once for each copy of Shard echo
@@ -31,6 +32,7 @@ func newParts(p *Plan, counted bool) []part {
 			if e.Samples != Unknown && e.left() == 0 {
 				continue
 			}
+			t.exclude = t.exclude || len(e.Exclude) > 0
 			t.filled = append(t.filled, first+int32(j))
 			if counted {
 				t.left = append(t.left, e.left())

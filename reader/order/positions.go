@@ -36,45 +36,46 @@ func (s *positions) advance() {
 	}
 }
 
-func (s *positions) next() (Ref, bool, error) {
+func (s *positions) next(r *Ref) (bool, error) {
 	m := s.m
 	if s.p >= m.length {
-		return Ref{}, false, nil
+		return false, nil
 	}
-	ref, part := s.at(s.p)
+	part := s.put(r, s.p)
 	if m.told() {
 		if s.global {
 			part = -1
 		}
-		if err := m.tell(int32(part), ref.Shard, ref.Index); err != nil {
-			return Ref{}, false, err
+		if err := m.tell(int32(part), r.Shard, r.Index); err != nil {
+			return false, err
 		}
 	}
 	m.taken = true
 	s.advance()
-	return ref, true, nil
+	return true, nil
 }
 
 // wrap goes on in the lane's places beyond the end of the epoch: they are
 // those of its start again, for all lanes together.
-func (s *positions) wrap() (Ref, error) {
+func (s *positions) wrap(r *Ref) error {
 	round := s.p / s.m.length
-	ref, _ := s.at(s.p % s.m.length)
+	s.put(r, s.p%s.m.length)
 	s.advance()
-	return wrapped(ref, round), nil
+	r.wrap(round)
+	return nil
 }
 
-// wrapped makes a filling of a reference, in a round that counts from the
-// fresh one, 0. It is emitted once and by itself.
-func wrapped(ref Ref, round int64) Ref {
-	ref.Kind = Wrapped
-	ref.Pass += int32(round)*ref.Times + ref.Copy
-	ref.Copy, ref.Times = 0, 1
-	return ref
+// wrap makes a filling of a reference, in a round that counts from the fresh
+// one, 0. It is emitted once and by itself.
+func (r *Ref) wrap(round int64) {
+	r.Kind = Wrapped
+	r.Pass += int32(round)*r.Times + r.Copy
+	r.Copy, r.Times = 0, 1
 }
 
-// at returns the sample at a place of the epoch, and the part it is of.
-func (s *positions) at(p int64) (Ref, int) {
+// put writes the sample at a place of the epoch, and returns the part it is
+// of.
+func (s *positions) put(r *Ref, p int64) int {
 	m := s.m
 	k, q := 0, p
 	if len(m.blend) > 0 {
@@ -93,15 +94,15 @@ func (s *positions) at(p int64) (Ref, int) {
 		e = t.ladder.find(q)
 		s.hint[k] = e
 	}
-	ref := Ref{Epoch: m.epoch, Shard: t.filled[e], Times: 1, Index: q - t.ladder.sums[e], Pass: int32(pass)}
+	*r = Ref{Epoch: m.epoch, Shard: t.filled[e], Times: 1, Index: q - t.ladder.sums[e], Pass: int32(pass)}
 	if t.factor > One {
-		ref.Times = t.times(e)
-		ref.Copy, ref.Index = int32(ref.Index/t.left[e]), ref.Index%t.left[e]
+		r.Times = t.times(e)
+		r.Copy, r.Index = int32(r.Index/t.left[e]), r.Index%t.left[e]
 	}
-	if x := m.entries[ref.Shard].Exclude; len(x) > 0 {
-		ref.Index = kept(x, ref.Index)
+	if t.exclude {
+		r.Index = kept(m.entries[r.Shard].Exclude, r.Index)
 	}
-	return ref, k
+	return k
 }
 
 // low returns where the part of the epoch from place p on begins in a part's

@@ -221,7 +221,7 @@ func (l *lane) seekCopies(m *Machine, src *positions, k int64) {
 	}
 	src.seek(n - 1)
 	s := l.echo.slot()
-	s.item, _ = src.at(src.p)
+	src.put(&s.item, src.p)
 	src.seek(n)
 	l.echo.acc.after(m.factor, n-1, l.number, lanes)
 	l.echo.add(m.factor)

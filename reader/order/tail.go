@@ -197,11 +197,10 @@ func (m *Machine) fill(dst []Ref, l *lane, missing int) ([]Ref, error) {
 		return m.pad(dst, missing), nil
 	case TailWrap:
 		for range missing {
-			ref, err := l.src.wrap()
-			if err != nil {
+			dst = append(dst, Ref{})
+			if err := l.src.wrap(&dst[len(dst)-1]); err != nil {
 				return dst, err
 			}
-			dst = append(dst, ref)
 		}
 	}
 	return dst, nil

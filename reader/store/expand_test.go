@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 
 	"shardtool/format"
 	"shardtool/reader/store"
+	"shardtool/reader/store/faultstore"
 )
 
 // braceCases were expanded by Python's braceexpand 0.1.7, the module that
@@ -184,6 +186,102 @@ func TestExpandByListing(t *testing.T) {
 		got, err := store.Expand(t.Context(), store.FS(fsys), pattern)
 		if err != nil || fmt.Sprint(got) != "["+want+"]" {
 			t.Errorf("%s: %q, %v; want %s", pattern, got, err, want)
+		}
+	}
+}
+
+// bucket is a store whose names are addresses, and that tells what it was asked.
+type bucket struct {
+	store.Store
+	names []string // sorted
+	asked []string
+}
+
+func (b *bucket) List(_ context.Context, prefix string) iter.Seq2[store.Entry, error] {
+	b.asked = append(b.asked, prefix)
+	return func(yield func(store.Entry, error) bool) {
+		for _, name := range b.names {
+			if strings.HasPrefix(name, prefix) && !yield(store.Entry{Name: name}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *bucket) Stat(_ context.Context, name string) (store.Entry, error) {
+	b.asked = append(b.asked, "Stat "+name)
+	return store.Entry{}, format.Errorf(format.ErrNotFound, format.In(name), "not asked for")
+}
+
+// TestExpandAddresses expands names of an object store: no more is listed than
+// what begins as the pattern does, and nothing else is asked, through decorators
+// as well.
+func TestExpandAddresses(t *testing.T) {
+	b := &bucket{names: []string{
+		"s3://bkt/a::b.tar", `s3://bkt/back\slash.tar`, "s3://bkt/odd//x.tar", "s3://bkt/odd/[1].tar", "s3://bkt/odd/{z}.tar", "s3://bkt/star*/1.tar", "s3://bkt/starry/1.tar",
+		"s3://bkt/train/.hidden.tar", "s3://bkt/train/README", "s3://bkt/train/a b.tar", "s3://bkt/train/x/000000.tar", "s3://bkt/train/x/y/1.tar", "s3://bkt/train/ü.tar", "s3://bkt/trainer/0.tar",
+	}}
+	for i := range 1500 {
+		b.names = append(b.names, fmt.Sprintf("s3://bkt/train/%06d.tar", i))
+	}
+	slices.Sort(b.names)
+	for _, tt := range []struct {
+		pattern, want string // names after s3://bkt/, by spaces; "N names"
+		listed        string
+	}{
+		{"s3://bkt/train/0*.tar", "1500 names", "s3://bkt/train/0"},
+		{"s3://bkt/train/*.tar", "1503 names", "s3://bkt/train/"},
+		{"s3://bkt/train/00000[0-1].tar", "train/000000.tar train/000001.tar", "s3://bkt/train/00000"},
+		{"s3://bkt/train/**/?.tar", "train/x/y/1.tar train/ü.tar", "s3://bkt/train/"},
+		{"s3://bkt/tr*/0.tar", "trainer/0.tar", "s3://bkt/tr"},
+		{`s3://bkt/star\*/*.tar`, "star*/1.tar", "s3://bkt/star*/"},
+		{`s3://bkt/star\*/1.tar`, "star*/1.tar", ""},
+		{`s3://bkt/back\\slash.t*`, `back\slash.tar`, `s3://bkt/back\slash.t`},
+		{`s3://bkt/a\::b.tar`, "a::b.tar", ""},
+		{`s3://bkt/a\::b.t*`, "a::b.tar", "s3://bkt/a::b.t"},
+		{"s3://bkt/odd//*.tar", "odd//x.tar", "s3://bkt/odd//"},
+		{`s3://bkt/odd/\[1\].*`, "odd/[1].tar", "s3://bkt/odd/[1]."},
+		{"s3://bkt/odd/{z}.*", "odd/{z}.tar", "s3://bkt/odd/{z}."},
+		{"s3://bkt/{trainer/0,star\\*/1}.tar", "trainer/0.tar star*/1.tar", ""},
+		{"s3://bkt/train/{000003..000001}.tar::s3://bkt/trainer/*", "train/000003.tar train/000002.tar train/000001.tar trainer/0.tar", "s3://bkt/trainer/"},
+		{"s3://bkt/not-there.tar", "not-there.tar", ""},
+	} {
+		for name, st := range map[string]store.Store{
+			"itself": b, "Meter": store.Meter(b, func(int) {}), "Limit": store.Limit(b, store.LimitOptions{}), "Cache": newCache(t, b, store.CacheOptions{}), "faultstore": faultstore.New(b),
+		} {
+			b.asked = nil
+			got, err := store.Expand(t.Context(), st, tt.pattern)
+			var keys []string
+			for _, n := range got {
+				keys = append(keys, strings.TrimPrefix(n, "s3://bkt/"))
+			}
+			list := strings.Join(keys, " ")
+			if len(got) > 100 {
+				list = fmt.Sprintf("%d names", len(got))
+			}
+			if err != nil || list != tt.want || strings.Join(b.asked, " ") != tt.listed {
+				t.Errorf("%s through %s: %s, %v; want %s\n asked %q, want %q", tt.pattern, name, list, err, tt.want, b.asked, tt.listed)
+			}
+		}
+	}
+	for pattern, want := range map[string]error{"s3://bkt/none*": format.ErrNotFound, "s3://bkt/a[b": format.ErrUsage, "s3://bkt/{a": format.ErrUsage} {
+		if _, err := store.Expand(t.Context(), b, pattern); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", pattern, err, want)
+		}
+	}
+}
+
+// Folders are told from shards through decorators as well.
+func TestExpandFoldersThroughDecorators(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, filepath.Join("folder", "a.tar"), nil)
+	for _, st := range []store.Store{&store.Local{}, store.Meter(&store.Local{}, func(int) {}), newCache(t, store.Limit(&store.Local{}, store.LimitOptions{}), store.CacheOptions{})} {
+		if _, err := store.Expand(t.Context(), st, "folder"); !errors.Is(err, format.ErrUsage) || !strings.Contains(err.Error(), "folder/*.tar") {
+			t.Errorf("%T: %v", st, err)
+		}
+		names, err := store.Expand(t.Context(), st, "folder/*")
+		if err != nil || len(names) != 1 || filepath.ToSlash(names[0]) != "folder/a.tar" {
+			t.Errorf("%T: %q, %v", st, names, err)
 		}
 	}
 }

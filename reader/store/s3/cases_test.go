@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 
 	"shardtool/format"
 	"shardtool/reader/store"
@@ -561,8 +562,8 @@ func TestCaseGlob(t *testing.T) {
 func TestStoreConforms(t *testing.T) {
 	noEnvironment(t)
 	storetest.Run(t, func(t *testing.T) storetest.Fixture {
-		st, _ := piped(t, nil, nil)
-		return storetest.Fixture{Store: st, Prefix: "s3://bkt/"}
+		st, _ := piped(t, &remote.Options{Range: 1 << 20}, nil)
+		return storetest.Fixture{Store: st, Prefix: "s3://bkt/", Large: 9<<20 + 123} // two parts of an upload
 	})
 }
 
@@ -591,3 +592,31 @@ func TestChecksumOfAnObjectReadInRanges(t *testing.T) {
 // zeros32MiB is the CRC32 of 32 MiB of zeros, base64 of the big-endian sum, by
 // Python's zlib.crc32.
 const zeros32MiB = "WUUERQ=="
+
+// A glob finds the same whether deeper folders are listed or left out.
+func TestGlobFindsWhatAListingHas(t *testing.T) {
+	noEnvironment(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		st, srv := piped(t, nil, nil)
+		srv.Page = rapid.IntRange(1, 5).Draw(rt, "page")
+		keys := rapid.SliceOfN(rapid.StringMatching(`[ab/{+ é]{1,6}[ab]`), 0, 12).Draw(rt, "keys")
+		for _, k := range keys {
+			srv.Put("/bkt/"+k, &faultserver.Object{Content: faultserver.Bytes([]byte("x")), ETag: `"x"`})
+		}
+		pattern := "s3://bkt/" + rapid.StringMatching(`([ab/+ é]|\\{){0,4}(\*|\?|\*\*|\[ab\]|\*/\*){1,2}[ab/]{0,2}`).Draw(rt, "pattern")
+		got, err := st.Glob(t.Context(), pattern)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want, err := store.Glob(t.Context(), onlyLists{st}, pattern)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			rt.Errorf("%s of %q finds %q, want %q", pattern, keys, got, want)
+		}
+	})
+}
+
+// onlyLists hides that a store is a Globber.
+type onlyLists struct{ store.Store }

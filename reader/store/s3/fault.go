@@ -64,7 +64,7 @@ var meanings = map[string]struct {
 	"NoSuchKey":                    {format.ErrNotFound, "there is no object of that name in the bucket"},
 	"NoSuchBucket":                 {format.ErrNotFound, "there is no bucket of that name"},
 	"NoSuchUpload":                 {format.ErrIO, "the upload is not known, or was ended by someone else"},
-	"AccessDenied":                 {format.ErrDenied, "the credentials do not allow it; give others with --profile, --no-sign-request for a public bucket, or --request-payer where the requester pays"},
+	"AccessDenied":                 {format.ErrDenied, "the credentials do not allow it, or do not allow to learn that nothing is there; give others with --profile, --no-sign-request for a public bucket, or --request-payer where the requester pays"},
 	"AllAccessDisabled":            {format.ErrDenied, "nobody has access to it"},
 	"AccountProblem":               {format.ErrDenied, "the account has a problem that only its owner can mend"},
 	"InvalidAccessKeyId":           {format.ErrDenied, "the server does not know the access key; check AWS_ACCESS_KEY_ID, --profile and --endpoint-url"},

@@ -120,6 +120,9 @@ func (g *object) head(ctx context.Context) (store.Entry, error) {
 	e := store.Entry{Name: g.t.name, Size: format.Unknown}
 	err := g.s.remote.Do(ctx, g.t.name, func(ctx context.Context) error {
 		err := g.ask(ctx, &e)
+		if err == nil && e.Size < 0 { // some servers do not tell
+			return g.askByGet(ctx, &e)
+		}
 		var st *remote.StatusError
 		if !errors.As(err, &st) {
 			return err

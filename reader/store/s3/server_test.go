@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"shardtool/reader/store"
 	"shardtool/reader/store/remote"
@@ -205,6 +206,11 @@ func call(t testing.TB, method, url string, in, out any) {
 	}
 }
 
+func upstream(toxic map[string]any) map[string]any {
+	toxic["stream"] = "upstream"
+	return toxic
+}
+
 func toxic(kind string, share float64, attributes map[string]any) map[string]any {
 	return map[string]any{"type": kind, "stream": "downstream", "toxicity": share, "attributes": attributes}
 }
@@ -227,6 +233,7 @@ func TestRealServerThroughFaults(t *testing.T) {
 		{"slow_close", []map[string]any{toxic("slow_close", 1, map[string]any{"delay": 100})}},
 		{"limit_data", []map[string]any{toxic("limit_data", 1, map[string]any{"bytes": 3 << 20})}},
 		{"limit_data_small", []map[string]any{toxic("limit_data", 0.5, map[string]any{"bytes": 200_000})}},
+		{"limit_data_up", []map[string]any{upstream(toxic("limit_data", 0.5, map[string]any{"bytes": 3 << 20}))}},
 		{"timeout", []map[string]any{toxic("timeout", 0.3, map[string]any{"timeout": 50})}},
 		{"slicer", []map[string]any{toxic("slicer", 1, map[string]any{"average_size": 30_000, "size_variation": 20_000, "delay": 10})}},
 	} {
@@ -251,4 +258,56 @@ func TestRealServerThroughFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// BenchmarkRealServer compares reading an object in order by the store with
+// reading the same ranges by bare requests, four at a time.
+func BenchmarkRealServer(b *testing.B) {
+	const size, span, together = 128 << 20, 8 << 20, 4
+	endpoint := realServer(b, "SHARDTOOL_S3_ENDPOINT")
+	st := realStore(b, endpoint, &remote.Options{Connections: together})
+	bucket := newBucket(b)
+	put(b, st, "s3://"+bucket+"/object", make([]byte, size))
+	b.Run("store", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			r, err := store.OpenStream(b.Context(), st, "s3://"+bucket+"/object")
+			if err != nil {
+				b.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, r); n != size || err != nil {
+				b.Fatal(n, err)
+			}
+			r.Close()
+		}
+	})
+	b.Run("bare", func(b *testing.B) {
+		client := direct(b)
+		b.SetBytes(size)
+		for b.Loop() {
+			var group errgroup.Group
+			group.SetLimit(together)
+			for off := 0; off < size; off += span {
+				group.Go(func() error {
+					out, err := client.GetObject(b.Context(), &sdk.GetObjectInput{Bucket: &bucket, Key: aws.String("object"), Range: aws.String(fmt.Sprintf("bytes=%d-%d", off, off+span-1))})
+					if err != nil {
+						return err
+					}
+					defer out.Body.Close()
+					_, err = io.Copy(io.Discard, out.Body)
+					return err
+				})
+			}
+			if err := group.Wait(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("write", func(b *testing.B) {
+		data := make([]byte, size)
+		b.SetBytes(size)
+		for b.Loop() {
+			put(b, st, "s3://"+bucket+"/written", data)
+		}
+	})
 }

@@ -237,10 +237,12 @@ func TestMemory(t *testing.T) {
 	if store.Memory(small) != small.Memory() || small.Remote().Connections() != 4 {
 		t.Error("the stores do not say what they hold")
 	}
-	if stores.Default() != stores.Default() {
+	if one, other := stores.Default(), stores.Default(); one != other {
 		t.Error("a process has two defaults")
 	}
 }
+
+const large = 9<<20 + 123 // more than a range, a block of the cache and a part of an upload
 
 func TestConforms(t *testing.T) {
 	for name, options := range map[string]func(t *testing.T) *stores.Options{
@@ -253,13 +255,13 @@ func TestConforms(t *testing.T) {
 		t.Run(name+" s3", func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Fixture {
 				server(t)
-				return storetest.Fixture{Store: opened(t, options(t)), Prefix: "s3://bkt/"}
+				return storetest.Fixture{Store: opened(t, options(t)), Prefix: "s3://bkt/", Large: large}
 			})
 		})
 		t.Run(name+" local", func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Fixture {
 				environment(t, "")
-				return storetest.Fixture{Store: opened(t, options(t)), Prefix: t.TempDir() + string(filepath.Separator)}
+				return storetest.Fixture{Store: opened(t, options(t)), Prefix: t.TempDir() + string(filepath.Separator), Large: large}
 			})
 		})
 	}

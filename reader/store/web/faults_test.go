@@ -94,6 +94,7 @@ func TestOpenEntryAsksForNothingAndForTheVersion(t *testing.T) {
 func TestCutsThatLookLikeEnds(t *testing.T) {
 	object := faultserver.Pattern(100_000)
 	short := &faultserver.Object{ETag: `"one"`, Content: faultserver.Pattern(60_000)}
+	long := &faultserver.Object{ETag: `"one"`, Content: faultserver.Pattern(100_001)}
 	for name, tt := range map[string]struct {
 		answers []faultserver.Answer
 		n       int
@@ -103,6 +104,8 @@ func TestCutsThatLookLikeEnds(t *testing.T) {
 		"short, then whole":  {first(faultserver.Answer{As: short}), 100_000, nil},
 		"short for ever":     {[]faultserver.Answer{{As: short}}, 60_000, format.ErrTruncated},
 		"chunks cut":         {first(faultserver.Answer{NoLength: true, Fault: faultserver.Hangup, After: 70_000}), 100_000, nil},
+		"chunks that go on":  {[]faultserver.Answer{{NoLength: true, As: long}}, 100_000, format.ErrStale},
+		"longer":             {[]faultserver.Answer{{As: long}}, 0, format.ErrStale},
 		"chunks, then short": {[]faultserver.Answer{{NoLength: true, As: short}}, 60_000, format.ErrTruncated},
 	} {
 		t.Run(name, func(t *testing.T) {
