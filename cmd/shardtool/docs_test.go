@@ -28,7 +28,9 @@ import (
 // lines, "..." within a line any text. Without a line of output anything goes.
 //
 // The commands of one document run in one new folder, in order, in which
-// fixtures/ is what it is in the repository.
+// fixtures/ is what it is in the repository. A server on the loopback is S3, with
+// some of the fixtures in s3://bucket, and the proxy to http://data.example,
+// which is the same bucket.
 
 // docExample is one command of a document.
 type docExample struct {
@@ -120,18 +122,33 @@ func TestDocuments(t *testing.T) {
 			if err := os.Symlink(fixturesFolder(t), filepath.Join(dir, "fixtures")); err != nil {
 				t.Fatal(err)
 			}
+			env := docEnv(t, dir)
 			for _, e := range docExamples(string(text)) {
-				runExample(t, dir, e)
+				runExample(t, dir, env, e)
 			}
 		})
 	}
 }
 
-func runExample(t *testing.T, dir string, e docExample) {
+// docEnv starts the server of a document.
+func docEnv(t *testing.T, dir string) []string {
+	s := startServer(t)
+	for name, file := range map[string]string{
+		"train/photos-000000.tar": "photos/photos-000000.tar", "damaged.tfrecord": "cases/tfrecord/c3_flip_length.tfrecord",
+	} {
+		o := object(fixture(t, file))
+		s.Put("/bucket/"+name, o)
+		s.Put("/"+name, o) // of http://data.example
+	}
+	env := append(os.Environ(), "GORACE="+raceExit, "XDG_CACHE_HOME="+filepath.Join(dir, ".cache"))
+	return append(append(env, serverEnv(s)...), proxyEnv(s)...)
+}
+
+func runExample(t *testing.T, dir string, env []string, e docExample) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", e.command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GORACE="+raceExit)
+	cmd.Env = env
 	output, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
@@ -131,7 +132,7 @@ func TestList(t *testing.T) {
 				if p.NextContinuationToken == "" {
 					break
 				}
-				token = "&continuation-token=" + p.NextContinuationToken
+				token = "&continuation-token=" + url.QueryEscape(p.NextContinuationToken)
 			}
 			if got := strings.Join(append(keys, prefixes...), " "); got != want {
 				t.Errorf("%s by %d: %q, want %q", query, page, got, want)

@@ -37,6 +37,7 @@ type stream struct {
 	next   int64 // of the first byte that no span holds
 	spans  []*span
 	at     int64 // of the next byte to hand out, in spans[0]
+	last   *span // the one up to the end of the object, once all its bytes were read
 	wake   chan struct{}
 	all    sync.WaitGroup
 	sum    *proof
@@ -109,7 +110,7 @@ func (s *stream) read(p []byte) (int, error) {
 			continue
 		}
 		if s.next >= s.end {
-			return 0, s.sum.end(s.end)
+			return 0, s.over()
 		}
 		s.ahead(true)
 	}
@@ -143,6 +144,9 @@ func (s *stream) leave(r *span, i, n int64) {
 	s.sum.add(r.blocks[i][:n])
 	r.drop(i)
 	if s.at == r.size {
+		if r.open {
+			s.last = r
+		}
 		s.pop()
 	}
 	s.ahead(false)
@@ -163,17 +167,40 @@ func (s *stream) wait() error {
 		return s.finished(r)
 	}
 	s.o.c.gate.promote(&r.place)
-	r.waited.Store(true)
-	if r.filled.Load() == s.at && !r.done.Load() {
-		select {
-		case <-s.wake:
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		}
+	if err := s.sleep(r, s.at); err != nil {
+		return err
 	}
-	r.waited.Store(false)
 	s.ahead(false) // the first answer may have told that ranges are served
 	return nil
+}
+
+// sleep waits until a span has other than have bytes, or ends.
+func (s *stream) sleep(r *span, have int64) error {
+	r.waited.Store(true)
+	defer r.waited.Store(false)
+	if r.filled.Load() != have || r.done.Load() {
+		return nil
+	}
+	select {
+	case <-s.wake:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// over returns io.EOF, or what the last answer and the checksum have to say
+// when all bytes were read: an object may turn out to go on.
+func (s *stream) over() error {
+	for s.last != nil && !s.last.done.Load() {
+		if err := s.sleep(s.last, s.last.size); err != nil {
+			return err
+		}
+	}
+	if s.last != nil && s.last.err != nil {
+		return s.last.err
+	}
+	return s.sum.end(s.end)
 }
 
 // finished looks at a span that ended before its last byte.
