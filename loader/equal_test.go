@@ -144,7 +144,7 @@ func placeOf(b *Batch, i int) (sum [32]byte) {
 			h.Write(b.Column(c).At(i).Bytes())
 		case column.FormPadded:
 			p := b.Padded(c)
-			fmt.Fprintln(h, p.Lengths[i], p.Values.Shape())
+			fmt.Fprintln(h, p.Lengths[i], p.Values.At(i).Shape())
 			h.Write(p.Values.At(i).Bytes())
 		case column.FormRagged:
 			v := b.Ragged(c).At(i)
@@ -373,12 +373,16 @@ func holdHoles(t *testing.T, what string, s seen, bad []int) {
 			from--
 		}
 		if from < 0 {
-			for from = i; label(from) < 0; {
+			for from = i; from < len(s.refs) && label(from) < 0; {
 				from++
 			}
 		}
-		if s.valid[i] != (label(i) >= 0) || s.labels[i] != int64(label(from)) {
-			t.Fatalf("%s: place %d of %+v has label %d, valid %v; want that of place %d", what, i, s.refs[i], s.labels[i], s.valid[i], from)
+		want := int64(0) // of padding alone
+		if from < len(s.refs) {
+			want = int64(label(from))
+		}
+		if s.valid[i] != (label(i) >= 0) || s.labels[i] != want {
+			t.Fatalf("%s: place %d of %+v has label %d, valid %v; want %d, as place %d", what, i, s.refs, s.labels[i], s.valid[i], want, from)
 		}
 	}
 }

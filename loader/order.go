@@ -191,6 +191,9 @@ func (o *orderer) take(readingID, epoch, shard int32, index int64) (bool, error)
 // find returns the run that a sample is of. Runs of epochs that are over end.
 func (o *orderer) find(i int, epoch, shard int32, index int64) *run {
 	r := &o.readings[i]
+	if r.epoch < epoch { // a part of a mix that begins anew has runs without end
+		r.epoch, r.next = epoch, 0
+	}
 	for len(r.runs) > 0 && r.runs[0].Epoch < epoch {
 		o.close(i, r.runs[0])
 	}

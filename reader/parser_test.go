@@ -136,7 +136,7 @@ func TestFillMakesOfRecordsWhatParsingMakes(t *testing.T) {
 			if s.Record == nil {
 				return nil
 			}
-			if s.Fields != nil && len(s.Fields) > 0 || s.Key != nil {
+			if len(s.Fields) > 0 || s.Key != nil {
 				t.Errorf("%+v is parsed", s)
 			}
 			return parser.Fill(s)

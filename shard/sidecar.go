@@ -37,7 +37,7 @@ func CheckIndex(ctx context.Context, name, indexName string, o *Options) error {
 	}
 	return withShard(ctx, name, &d, func(s index.Shard, f reader.Format) error {
 		if tar := x.Dialect != index.DALI; tar != (f == reader.Tar) {
-			return format.Errorf(format.ErrStale, format.In(name), "the index %s is of the dialect %s, and the shard is %s", indexName, x.Dialect, f)
+			return format.Errorf(format.ErrStale, format.In(name), "the index %s is of the dialect %s, and the shard is %s", format.Redact(indexName), x.Dialect, f)
 		}
 		return x.Check(ctx, s)
 	})

@@ -131,6 +131,8 @@ func (s *Sink) vacant(name string) error {
 		return outputError(format.ErrUsage, name, "exists already; --force replaces it")
 	case err == nil, format.Sentinel(err) == format.ErrNotFound:
 		return nil
+	case format.Sentinel(err) == format.ErrDenied: // such as an address that is signed for writing alone
+		return outputError(format.ErrDenied, name, "whether it exists already cannot be told; --force writes it all the same: %w", err)
 	default:
 		return err
 	}
@@ -190,7 +192,7 @@ func nameList(outs []*Output) string {
 			names = append(names, fmt.Sprintf("and %d more", len(outs)-most))
 			break
 		}
-		names = append(names, o.name)
+		names = append(names, format.Redact(o.name))
 	}
 	if names == nil {
 		return "none"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shardtool/format"
 	"shardtool/format/index"
 	"shardtool/shard"
 )
@@ -79,9 +80,9 @@ func runIndex(c *call) error {
 	}
 	for _, x := range all {
 		if x.Links > 0 {
-			c.Warn(fmt.Sprintf("%s: %d members are links and stand in no index", x.Shard, x.Links))
+			c.Warn(fmt.Sprintf("%s: %d members are links and stand in no index", format.Redact(x.Shard), x.Links))
 		}
-		err := c.report(indexRow{x.Shard, x.Name, x.Dialect.String(), x.Samples, x.Links}, "%s: %s, %s\n", shown(x.Name), x.Dialect, counted(x.Samples, "sample"))
+		err := c.report(indexRow{format.Redact(x.Shard), format.Redact(x.Name), x.Dialect.String(), x.Samples, x.Links}, "%s: %s, %s\n", shown(x.Name), x.Dialect, counted(x.Samples, "sample"))
 		if err != nil {
 			return err
 		}
@@ -145,11 +146,12 @@ type checkRow struct {
 
 func checkIndexes(c *call, names []string, indexName string, o *shard.IndexOptions) error {
 	for _, name := range names {
-		row := checkRow{Shard: name, Index: indexName, OK: true}
-		if row.Index == "" {
-			row.Index = shard.SidecarOf(name)
+		at := indexName
+		if at == "" {
+			at = shard.SidecarOf(name)
 		}
-		err := shard.CheckIndex(c.Context.Context, name, row.Index, &o.Options)
+		row := checkRow{Shard: format.Redact(name), Index: format.Redact(at), OK: true}
+		err := shard.CheckIndex(c.Context.Context, name, at, &o.Options)
 		if c.Context.Context.Err() != nil {
 			return err
 		}

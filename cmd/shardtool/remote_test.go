@@ -107,6 +107,7 @@ func TestRemoteExitCodes(t *testing.T) {
 		{"cat SERVER/b/*.tar", 3, `/b/\*.tar: not-found: http 404`},
 		{"cat gs://b/x.tar", 1, `unsupported: there is no store for gs://`},
 		{"convert s3://b/good.tar s3://b/cut.tar", 2, `s3://b/cut.tar: usage: exists already; --force replaces it`},
+		{"convert s3://b/good.tar SERVER/b/denied.tar?X-Amz-Signature=abc", 3, `denied.tar\?X-Amz-Signature=REDACTED: denied: whether it exists already cannot be told; --force`},
 		{"extract s3://b/good.tar s3://b/files", 2, `s3://b/files: files are extracted into a folder of this machine`},
 		{"pack s3://b/files x.tar", 2, `s3://b/files: files are packed from a folder of this machine`},
 		{"cat --connections 0 s3://b/good.tar", 2, `--connections 0: not within 1 to`},

@@ -8,7 +8,7 @@ import (
 // taken, which may be long before it is emitted: buffers lie between. It
 // answers whether there is one. Where the count of a shard is known, no is
 // ErrStale; where it is not, no ends the shard, and is asked for in every
-// epoch. An error ends the order.
+// epoch. An error ends the order. Of what fills a tail it is not told.
 //
 // reading is the sequence of runs (see [Machine.Run]) that the sample is read
 // in, -1 with Global. The samples of a run come in order, but with None and

@@ -219,6 +219,24 @@ func TestLengths(t *testing.T) {
 	}
 }
 
+// The lanes of Block turn to the parts of a mix one after the other, so that
+// every batch has its share of each, though a lane gives one sample of it.
+func TestBatchesAreMixed(t *testing.T) {
+	a, b := counted(order.Plan{}, 3000, 3000), counted(order.Plan{}, 1000, 1000)
+	a.Parts[0].Weight, b.Parts[0].Weight = 3, 1
+	tr := trial{counts: append(a.counts, b.counts...), part: []int{0, 0, 1, 1},
+		Plan: order.Plan{Batch: 64, Shuffle: order.Block(2), Parts: append(a.Parts, b.Parts...)}}
+	for i, refs := range run(t, tr, 1)[0] {
+		n := 0
+		for _, r := range refs {
+			n += tr.part[r.Shard]
+		}
+		if n < 14 || n > 18 {
+			t.Errorf("batch %d of 64 has %d of a quarter", i, n)
+		}
+	}
+}
+
 // Open shards and buffers count over all lanes.
 func TestReadings(t *testing.T) {
 	for _, tt := range []struct {

@@ -125,6 +125,9 @@ func Block(open int) Shuffle { return Shuffle{mode: block, open: open} }
 // lanes, from which they come out at random. Counts may be unknown.
 func Stream(open, buffer int) Shuffle { return Shuffle{mode: stream, open: open, buffer: buffer} }
 
+// Buffer returns how many samples Stream keeps in its buffer, over all lanes.
+func (s Shuffle) Buffer() int { return s.buffer }
+
 // String returns none, global, block(open) or stream(open, buffer).
 func (s Shuffle) String() string {
 	switch s.mode {

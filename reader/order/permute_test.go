@@ -49,7 +49,7 @@ func TestPermutationIsUniform(t *testing.T) {
 		bound    float64
 	}{{4, 24, 71.3}, {5, 120, 207}, {6, 720, 910}} {
 		cells := map[string]int{}
-		keys := 500 * tt.cells
+		keys := 200 * tt.cells
 		for k := range keys {
 			p := newPermutation(int64(tt.n), key(k))
 			var s []byte

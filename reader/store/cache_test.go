@@ -768,3 +768,35 @@ func TestCacheSurvivesKilling(t *testing.T) {
 	}
 	t.Logf("%d parts were left behind", len(left))
 }
+
+// FuzzCacheBlock lets any bytes be a file of the cache: the cache never serves
+// anything but what it would have fetched.
+func FuzzCacheBlock(f *testing.F) {
+	st, _, data := origin(300)
+	seed := newCache(f, st, store.CacheOptions{Dir: f.TempDir(), Block: 300})
+	mustStream(f, open(f, seed, "x"), 0, data)
+	names, _ := files(f, seed, store.BlockSuffix)
+	good, err := os.ReadFile(names[0])
+	if err != nil {
+		f.Fatal(err)
+	}
+	base := filepath.Base(names[0])
+	f.Add(good)
+	f.Add(good[:len(good)-1])
+	f.Add(good[64:])
+	f.Add(make([]byte, 364))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, file []byte) {
+		dir := t.TempDir()
+		c := newCache(t, st, store.CacheOptions{Dir: dir, Block: 300})
+		if err := os.WriteFile(filepath.Join(c.Folder(), base), file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := open(t, c, "x")
+		mustRead(t, o, 7, 250, data)
+		mustStream(t, o, 0, data)
+		if s := c.Stats(); (s.Misses == 0) != bytes.Equal(file, good) {
+			t.Errorf("%+v of a file of %d bytes", s, len(file))
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -8,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"shardtool/format"
 	"shardtool/reader/store"
 	"shardtool/reader/store/faultstore"
 	"shardtool/reader/store/storetest"
@@ -65,7 +68,7 @@ func fsFixture(t *testing.T, wrap func(store.Store) store.Store) storetest.Fixtu
 	}
 }
 
-func newCache(t *testing.T, st store.Store, o store.CacheOptions) *store.Cache {
+func newCache(t testing.TB, st store.Store, o store.CacheOptions) *store.Cache {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -134,4 +137,65 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { storetest.Run(t, open) })
 	}
+}
+
+// TestDecoratorsPassFaultsOn injects faults below each decorator: they come up
+// as they are, and a sink that failed leaves what was there.
+func TestDecoratorsPassFaultsOn(t *testing.T) {
+	full := errors.New("the disk is full")
+	for name, wrap := range map[string]func(store.Store) store.Store{
+		"Meter": func(st store.Store) store.Store { return store.Meter(st, func(int) {}) },
+		"Limit": func(st store.Store) store.Store { return store.Limit(st, store.LimitOptions{BytesPerSecond: 1e12}) },
+		"Cache": func(st store.Store) store.Store { return newCache(t, st, store.CacheOptions{}) },
+	} {
+		for _, tt := range []struct {
+			op   faultstore.Op
+			call func(st store.Store, path string) error
+		}{
+			{faultstore.Open, func(st store.Store, path string) error { _, err := st.Open(t.Context(), path); return err }},
+			{faultstore.Read, func(st store.Store, path string) error {
+				rc, err := store.OpenStream(t.Context(), st, path)
+				if err != nil {
+					return err
+				}
+				defer rc.Close()
+				_, err = io.ReadAll(rc)
+				return err
+			}},
+			{faultstore.List, func(st store.Store, path string) (err error) {
+				for _, err = range st.List(t.Context(), path) {
+				}
+				return err
+			}},
+			{faultstore.Create, func(st store.Store, path string) error { return create(t, st, path, "new") }},
+			{faultstore.Write, func(st store.Store, path string) error { return create(t, st, path, "new") }},
+			{faultstore.Commit, func(st store.Store, path string) error { return create(t, st, path, "new") }},
+		} {
+			path := filepath.Join(t.TempDir(), "x.tar")
+			write(t, path, []byte("old"))
+			st := wrap(faultstore.New(&store.Local{}, faultstore.Fault{Op: tt.op, Err: full}))
+			if err := tt.call(st, path); !errors.Is(err, full) || !errors.Is(err, format.ErrIO) {
+				t.Errorf("%s, op %d: %v", name, tt.op, err)
+			}
+			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+				t.Errorf("%s, op %d: %v, %v are left", name, tt.op, left, err)
+			}
+			if got, err := os.ReadFile(path); string(got) != "old" {
+				t.Errorf("%s, op %d: %q, %v", name, tt.op, got, err)
+			}
+		}
+	}
+}
+
+// create writes an object and ends it as callers do.
+func create(t *testing.T, st store.Store, name, data string) error {
+	k, err := st.Create(t.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = k.Abort() }()
+	if _, err := io.WriteString(k, data); err != nil {
+		return err
+	}
+	return k.Commit()
 }

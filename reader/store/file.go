@@ -67,24 +67,24 @@ func negativeOffset(name string, off int64) error {
 	return format.Errorf(format.ErrUsage, format.In(name), "the offset %d is negative", off)
 }
 
-// Sizes of reads in order, from BenchmarkFileStream (by caller's reads of 512 B,
-// 32 KiB, 256 KiB, 1 MiB, of a plain pread loop of 1 MiB):
+// Sizes of reads in order, from BenchmarkFileStream with other values of them:
 //
-//   - Small reads go through a buffer. Of a cached file, one of 1 MiB gives 0.9
-//     at any size of read, one of 256 KiB 0.8, none 0.1 at 512 B and 0.8 at 32 KiB.
-//   - Reads of 256 KiB and more go straight to their destination: 0.97 against
-//     0.75 through the buffer. Of a file that is not cached, reads of 64 KiB have
-//     half the speed of those of 256 KiB, hence no lower.
+//   - Small reads go through a buffer. Of a plain loop of 1 MiB preads of a cached
+//     file, one of 1 MiB gives 0.5 of the speed at reads of 512 bytes and 0.7 at 4
+//     KiB, where one of 256 KiB gives 0.4 and none 0.05 and 0.2.
+//   - Reads of 128 KiB and more go straight to their destination: 0.6 of that
+//     speed against 0.4 through the buffer at 128 KiB, and all of it at 1 MiB.
 //   - The first read ahead is small: many a stream is read for its head alone.
 //
-// posix_fadvise(SEQUENTIAL), which doubles the window that the kernel reads
-// ahead, gives up to 1.6 times the speed where nothing is cached. WILLNEED some
-// MiB ahead halves it there and costs a tenth where all is cached; a goroutine
-// that reads ahead costs one more copy. Neither is done.
+// Of a file that is not cached, reads of 256 KiB and more have twice the speed of
+// reads of 64 KiB, and posix_fadvise(SEQUENTIAL), which doubles the window that
+// the kernel reads ahead, gives the smaller ones up to 1.6 times theirs. WILLNEED
+// some MiB ahead was half as fast there, and a tenth slower where all is cached;
+// a goroutine that reads ahead costs one more copy. Neither is done.
 const (
 	firstAhead = 64 << 10
 	readAhead  = 1 << 20
-	directRead = 256 << 10
+	directRead = 128 << 10
 )
 
 var firstBuffers = sync.Pool{New: func() any { return new([firstAhead]byte) }}

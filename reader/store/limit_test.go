@@ -154,7 +154,6 @@ func TestLimitIsFair(t *testing.T) {
 func TestLimitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.Limit(store.FS(fstest.MapFS{"x": {Data: make([]byte, 1_000_000)}}), store.LimitOptions{BytesPerSecond: 1000, Latency: time.Minute})
-		start := time.Now()
 		o, err := st.Open(t.Context(), "x")
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +171,7 @@ func TestLimitEndsWithItsContext(t *testing.T) {
 			},
 		} {
 			for _, after := range []time.Duration{time.Second, 59 * time.Second} {
-				start = time.Now()
+				start := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), after)
 				if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != after {
 					t.Errorf("%s: %v after %v, want the context's error after %v", name, err, time.Since(start), after)
@@ -181,7 +180,7 @@ func TestLimitEndsWithItsContext(t *testing.T) {
 			}
 		}
 		// In the middle of the bytes.
-		start = time.Now()
+		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
 		if n, err := o.ReadAt(ctx, make([]byte, 1_000_000), 0); n != 0 || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 100*time.Second {
@@ -257,4 +256,19 @@ func TestMemoryIsPassedOn(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
 	}
+}
+
+func FuzzParseLimit(f *testing.F) {
+	for _, s := range []string{"50MB/s,20ms", "1.5GiB/s", "7B/s", "20ms", "1e300GB/s", ",", "NaNB/s"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		o, err := store.ParseLimit(s)
+		if err != nil && (o != store.LimitOptions{} || !errors.Is(err, format.ErrUsage)) {
+			t.Errorf("%q: %+v, %v", s, o, err)
+		}
+		if err == nil && (o.BytesPerSecond < 0 || o.Latency < 0 || o.BytesPerSecond == 0 && o.Latency == 0) {
+			t.Errorf("%q: %+v", s, o)
+		}
+	})
 }

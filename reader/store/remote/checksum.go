@@ -1,15 +1,15 @@
 package remote
 
 import (
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base64"
 	"hash"
 	"hash/crc32"
-	"hash/crc64"
 	"net/http"
 	"strings"
 
-	"crypto/sha1"
-	"crypto/sha256"
+	"github.com/minio/crc64nvme"
 )
 
 // Algorithm of a Checksum.
@@ -37,15 +37,12 @@ var algorithms = [...]struct {
 	NoChecksum: {name: "none"},
 	CRC32:      {"CRC32", "X-Amz-Checksum-Crc32", func() hash.Hash { return crc32.NewIEEE() }},
 	CRC32C:     {"CRC32C", "X-Amz-Checksum-Crc32c", func() hash.Hash { return crc32.New(castagnoli) }},
-	CRC64NVME:  {"CRC64NVME", "X-Amz-Checksum-Crc64nvme", func() hash.Hash { return crc64.New(nvme) }},
+	CRC64NVME:  {"CRC64NVME", "X-Amz-Checksum-Crc64nvme", func() hash.Hash { return crc64nvme.New() }},
 	SHA1:       {"SHA1", "X-Amz-Checksum-Sha1", sha1.New},
 	SHA256:     {"SHA256", "X-Amz-Checksum-Sha256", sha256.New},
 }
 
-var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	nvme       = crc64.MakeTable(0x9a6c9329ac4bc9b5) // reversed, as crc64 wants it
-)
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Checksum is that of a full object. The zero value is none.
 type Checksum struct {
