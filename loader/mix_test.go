@@ -168,9 +168,9 @@ func TestMixIsWhatTheOrderSays(t *testing.T) {
 		}
 		at := rapid.IntRange(0, len(all)-1).Draw(rt, "resumed after")
 		o.Resume = saved(t, &all[at])
-		rest, _ := stepsOrError(rt, ds, o)
-		if len(rest) != len(all)-at-1 {
-			rt.Fatalf("%d steps are left, want %d", len(rest), len(all)-at-1)
+		rest, err := stepsOrError(rt, ds, o)
+		if len(rest) != len(all)-at-1 || format.Class(err) != format.Class(wantErr) {
+			rt.Fatalf("%d steps are left, %v; want %d, %v", len(rest), err, len(all)-at-1, wantErr)
 		}
 		for i := range rest {
 			if !rest[i].equal(&all[at+1+i]) {

@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"time"
 
 	"shardtool/format"
@@ -44,20 +46,26 @@ type sampleKey struct {
 
 func keyOf(ref order.Ref) sampleKey { return sampleKey{ref.Epoch, ref.Shard, ref.Index} }
 
-// batchKey names a batch of an epoch by its first item.
+// batchKey names a batch of an epoch by its items: the first alone does not
+// tell, where a part of a mix begins anew and the tail is filled from it.
 type batchKey struct {
-	sampleKey
-	pass int32
-	kind order.Kind
+	epoch int32
+	items [sha256.Size]byte
 }
 
 func batchKeyOf(refs []order.Ref) batchKey {
+	k := batchKey{epoch: refs[0].Epoch}
+	h := sha256.New()
+	var b [24]byte
 	for _, ref := range refs {
-		if ref.Kind != order.Padding {
-			return batchKey{keyOf(ref), ref.Pass, ref.Kind}
-		}
+		binary.LittleEndian.PutUint32(b[0:], uint32(ref.Shard))
+		binary.LittleEndian.PutUint64(b[4:], uint64(ref.Index))
+		binary.LittleEndian.PutUint32(b[12:], uint32(ref.Pass))
+		b[16] = byte(ref.Kind)
+		h.Write(b[:])
 	}
-	return batchKey{sampleKey{epoch: refs[0].Epoch}, 0, order.Padding} // batches of nothing are equal
+	h.Sum(k.items[:0])
+	return k
 }
 
 // kept is a sample of which emissions are to come.

@@ -36,7 +36,7 @@ const chunksAhead = 4
 
 // startRun begins to read.
 func (p *pipeline) startRun(r order.Run, i int, at int64) *run {
-	s := &run{Run: r, i: i, at: at, got: at, chunks: make(chan *chunk, chunksAhead)}
+	s := &run{Run: r, i: i, at: at, got: at, passed: at, chunks: make(chan *chunk, chunksAhead)}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(p.ctx)
 	p.all.Go(func() {

@@ -664,9 +664,9 @@ func TestCacheAgainstItsOrigin(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		size := int64(rapid.IntRange(1, 100_000).Draw(rt, "size"))
-		c := newCache(t, st, store.CacheOptions{Dir: dir, Block: 16384, Size: size})
+		c := newCache(t, st, store.CacheOptions{Dir: dir, Block: 20_000, Size: size})
 		o := open(t, c, "x")
-		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			off := rapid.IntRange(0, len(data)).Draw(rt, "offset")
 			switch rapid.IntRange(0, 3).Draw(rt, "what") {
 			case 0:
@@ -682,7 +682,7 @@ func TestCacheAgainstItsOrigin(t *testing.T) {
 						_ = os.Rename(f+"x", f)
 					}
 				}
-				c = newCache(t, st, store.CacheOptions{Dir: dir, Block: 16384, Size: size})
+				c = newCache(t, st, store.CacheOptions{Dir: dir, Block: 20_000, Size: size})
 				o = open(t, c, "x")
 			default:
 				mustRead(rt, o, off, rapid.IntRange(0, len(data)-off).Draw(rt, "length"), data)

@@ -125,9 +125,9 @@ func TestConformance(t *testing.T) {
 		}),
 		"TinyBlocks": func(t *testing.T) storetest.Fixture {
 			f := fsFixture(t, func(st store.Store) store.Store {
-				return newCache(t, st, store.CacheOptions{Block: 1000, Size: 100_000})
+				return newCache(t, st, store.CacheOptions{Block: 5000, Size: 250_000})
 			})
-			f.Large = 200_000
+			f.Large = 500_000
 			return f
 		},
 		"All": local(func(t *testing.T, st store.Store) store.Store {
