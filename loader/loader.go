@@ -92,7 +92,14 @@ func New(ctx context.Context, ds *reader.Dataset, o *Options) (*Loader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLoader(ctx, src, o)
+	l, err := newLoader(ctx, src, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range src.manifest.Warnings {
+		l.o.Log.Warn(w)
+	}
+	return l, nil
 }
 
 func newLoader(ctx context.Context, src source, o *Options) (*Loader, error) {

@@ -60,7 +60,7 @@ type parser interface {
 type datasetSource struct {
 	ds       *reader.Dataset
 	manifest *reader.Manifest
-	handles  map[store.Store]*store.Handles
+	handles  []*store.Handles // by part: stores need not be comparable
 }
 
 // newDatasetSource makes the manifest, or has it made before.
@@ -69,13 +69,29 @@ func newDatasetSource(ctx context.Context, ds *reader.Dataset) (*datasetSource, 
 	if err != nil {
 		return nil, err
 	}
-	d := &datasetSource{ds: ds, manifest: m, handles: make(map[store.Store]*store.Handles)}
-	for i := range ds.Shards() {
-		if st := ds.Store(i); d.handles[st] == nil {
-			d.handles[st] = store.NewHandles(st, 0)
-		}
+	d := &datasetSource{ds: ds, manifest: m}
+	for _, p := range ds.Parts() {
+		d.handles = append(d.handles, store.NewHandles(d.storeOf(p), 0))
 	}
 	return d, nil
+}
+
+// storeOf is the store of a part's shards; a part without shards needs none.
+func (d *datasetSource) storeOf(p reader.Part) store.Store {
+	if p.N == 0 {
+		return nil
+	}
+	return d.ds.Store(p.First)
+}
+
+// handlesOf are those of a shard's part.
+func (d *datasetSource) handlesOf(shard int) *store.Handles {
+	for i, p := range d.ds.Parts() {
+		if shard < p.First+p.N {
+			return d.handles[i]
+		}
+	}
+	panic("loader: no such shard")
 }
 
 func (d *datasetSource) names() []string { return d.ds.Shards() }
@@ -94,11 +110,13 @@ func (d *datasetSource) parts(context.Context) ([]order.Part, error) {
 }
 
 func (d *datasetSource) holds() int64 {
-	var sum int64
-	for st := range d.handles {
-		sum += store.Memory(st)
+	var most int64 // the parts of a mix share a store, as a rule
+	for _, p := range d.ds.Parts() {
+		if p.N > 0 {
+			most = max(most, store.Memory(d.storeOf(p)))
+		}
 	}
-	return sum
+	return most
 }
 
 func (d *datasetSource) far(shard int) bool {
@@ -127,7 +145,7 @@ func (d *datasetSource) places(ctx context.Context, shard int) (places, error) {
 
 func (d *datasetSource) read(ctx context.Context, shard int, spans []store.Span) error {
 	e := &d.manifest.Shards[shard]
-	h, err := d.handles[d.ds.Store(shard)].Get(ctx, store.Entry{Name: e.Name, Size: e.Size, Version: e.Version})
+	h, err := d.handlesOf(shard).Get(ctx, store.Entry{Name: e.Name, Size: e.Size, Version: e.Version})
 	if err != nil {
 		return err
 	}
