@@ -188,7 +188,7 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 				places = false
 				continue
 			}
-			if places && (l.o.Shuffle == order.Global || l.o.World > 1) {
+			if places && s.Samples > 0 && (l.o.Shuffle == order.Global || l.o.World > 1) {
 				p, err := l.src.places(ctx, first+k)
 				if err != nil {
 					return err

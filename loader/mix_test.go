@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -57,6 +58,8 @@ func TestMixByHand(t *testing.T) {
 		{"even, stop", ds, order.Stop, 2, []int32{ofB, 0, 0, 0, ofB + 1, 0, 0, 0, ofB, 0, 0, 0, ofB + 1, 0, 0, 0},
 			[]int64{0, 0, 1, 2, 1000, 3, 4, 5, 0, 0, 1, 2, 1000, 3, 4, 5}},
 		{"restart", one, order.Restart, 1, []int32{ofB, 0, 0, 0, ofB, 0, 0, 0}, []int64{0, 0, 1, 2, 0, 3, 4, 5}},
+		{"restart, and again", one, order.Restart, 2, []int32{ofB, 0, 0, 0, ofB, 0, 0, 0, ofB, 0, 0, 0, ofB, 0, 0, 0},
+			[]int64{0, 0, 1, 2, 0, 3, 4, 5, 0, 0, 1, 2, 0, 3, 4, 5}},
 		{"stop", one, order.Stop, 1, []int32{ofB, 0, 0, 0}, []int64{0, 0, 1, 2}},
 	} {
 		all := steps(t, tt.ds, Options{GlobalBatch: 4, Ends: tt.ends, Epochs: tt.epochs, Tail: order.TailKeep, World: 1}, -1)
@@ -139,45 +142,74 @@ func TestMixIsWhatTheOrderSays(t *testing.T) {
 		o := drawOptions(rt)
 		o.Ends = rapid.SampledFrom([]order.Ends{order.Restart, order.Stop}).Draw(rt, "ends")
 		o.Lanes = rapid.SampledFrom([]int{0, o.World}).Draw(rt, "lanes")
-		o.Columns = labelledColumns
-		l, err := New(t.Context(), ds, &o)
-		if errors.Is(err, format.ErrUsage) {
-			rt.Skip("fewer samples than lanes")
-		}
-		if err != nil {
-			rt.Fatal(err)
-		}
-		l.Close()
-		want, wantErr := ordered(l)
-		all, err := stepsOrError(rt, ds, o)
-		if format.Class(err) != format.Class(wantErr) || len(all) != len(want) {
-			rt.Fatalf("%d steps, %v; want %d, %v", len(all), err, len(want), wantErr)
-		}
-		for i, s := range all {
-			if !slices.Equal(s.Refs, want[i]) {
-				rt.Fatalf("step %d\n got %v\nwant %v", i, s.Refs, want[i])
-			}
-			for k, ref := range s.Refs {
-				if label := labelOf(ds, ref); ref.Kind != order.Padding && (s.Labels[k] != int64(label) || !slices.Equal(s.IDs[k], ids(label)) || !s.Valid[k]) {
-					rt.Fatalf("step %d: label %d, ids %v at %+v", i, s.Labels[k], s.IDs[k], ref)
-				}
-			}
-		}
-		if len(all) == 0 {
-			return
-		}
-		at := rapid.IntRange(0, len(all)-1).Draw(rt, "resumed after")
-		o.Resume = saved(t, &all[at])
-		rest, err := stepsOrError(rt, ds, o)
-		if len(rest) != len(all)-at-1 || format.Class(err) != format.Class(wantErr) {
-			rt.Fatalf("%d steps are left, %v; want %d, %v", len(rest), err, len(all)-at-1, wantErr)
-		}
-		for i := range rest {
-			if !rest[i].equal(&all[at+1+i]) {
-				rt.Fatalf("step %d after %d\n got %+v\nwant %+v", i, at, rest[i], all[at+1+i])
-			}
-		}
+		holdMix(rt, ds, o, rapid.IntRange(0, 1<<20).Draw(rt, "resumed after"))
 	})
+}
+
+// holdMix holds the batches of a mix against its order, and what comes when it
+// goes on behind one of them.
+func holdMix(t rapid.TB, ds *reader.Dataset, o Options, at int) {
+	t.Helper()
+	o.Columns = labelledColumns
+	l, err := New(context.Background(), ds, &o)
+	if errors.Is(err, format.ErrUsage) {
+		return // fewer samples than lanes
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	want, wantErr := ordered(l)
+	all, err := stepsOrError(t, ds, o)
+	if format.Class(err) != format.Class(wantErr) || len(all) != len(want) {
+		t.Fatalf("%d steps, %v; want %d, %v", len(all), err, len(want), wantErr)
+	}
+	for i, s := range all {
+		if !slices.Equal(s.Refs, want[i]) {
+			t.Fatalf("step %d\n got %v\nwant %v", i, s.Refs, want[i])
+		}
+		for k, ref := range s.Refs {
+			if label := labelOf(ds, ref); ref.Kind != order.Padding && (s.Labels[k] != int64(label) || !slices.Equal(s.IDs[k], ids(label)) || !s.Valid[k]) {
+				t.Fatalf("step %d: label %d, ids %v at %+v", i, s.Labels[k], s.IDs[k], ref)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	at %= len(all)
+	o.Resume = saved(t, &all[at])
+	rest, err := stepsOrError(t, ds, o)
+	if len(rest) != len(all)-at-1 || format.Class(err) != format.Class(wantErr) {
+		t.Fatalf("%d steps are left, %v; want %d, %v", len(rest), err, len(all)-at-1, wantErr)
+	}
+	for i := range rest {
+		if !rest[i].equal(&all[at+1+i]) {
+			t.Fatalf("step %d after %d\n got %+v\nwant %+v", i, at, rest[i], all[at+1+i])
+		}
+	}
+}
+
+// Mixes that went wrong once: two batches of an epoch that begin with the same
+// reference, and a part that begins anew behind where its run was resumed.
+func TestMixesThatWentWrong(t *testing.T) {
+	for _, tt := range []struct {
+		parts map[float64][]int
+		o     Options
+		at    int
+	}{
+		{map[float64][]int{3.98068106174469: {0, 4, 8}, 3.781005859375: {8}, 0.9136031883193955: {6}},
+			Options{GlobalBatch: 4, Seed: 0x225c18c7bd3, Epochs: 3, Shuffle: order.Block(3), Tail: order.TailWrap, Echo: echo.Options{Unit: echo.Batch, Factor: 2, Buffer: 10}}, 0},
+		{map[float64][]int{1.7879413133391406: {2, 12}, 0.7781971008516848: {6}, 0.699462890625: {15}},
+			Options{GlobalBatch: 6, Seed: 0x52f3b1517ecf, Epochs: 2, Lanes: 1, Shuffle: order.Block(1), Tail: order.TailWrap, Echo: echo.Options{Unit: echo.Batch, Factor: 3, Buffer: 10}}, 0},
+	} {
+		var parts []reader.Weighted
+		for _, w := range slices.Backward(slices.Sorted(maps.Keys(tt.parts))) {
+			parts = append(parts, reader.Weighted{Dataset: labelled(t, t.TempDir(), tt.parts[w]...), Weight: w})
+		}
+		tt.o.World = 1
+		holdMix(t, mixOf(t, parts...), tt.o, tt.at)
+	}
 }
 
 // ordered runs the machine of a loader alone, to its end or its error.

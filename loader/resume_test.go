@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/reader"
@@ -31,7 +33,7 @@ var echoes = []echo.Options{
 }
 
 // zipped compresses the shards of a dataset, so that nobody counts them.
-func zipped(t *testing.T, ds *reader.Dataset) *reader.Dataset {
+func zipped(t testing.TB, ds *reader.Dataset) *reader.Dataset {
 	t.Helper()
 	dir := t.TempDir()
 	var names []string
@@ -57,7 +59,7 @@ func zipped(t *testing.T, ds *reader.Dataset) *reader.Dataset {
 }
 
 // saved is the state after a step, as it comes back from a file.
-func saved(t testing.TB, s *step) *State {
+func saved(t rapid.TB, s *step) *State {
 	t.Helper()
 	var state State
 	if err := json.Unmarshal([]byte(s.State), &state); err != nil {

@@ -71,17 +71,13 @@ func newDatasetSource(ctx context.Context, ds *reader.Dataset) (*datasetSource, 
 	}
 	d := &datasetSource{ds: ds, manifest: m}
 	for _, p := range ds.Parts() {
-		d.handles = append(d.handles, store.NewHandles(d.storeOf(p), 0))
+		var st store.Store // a part without shards needs none
+		if p.N > 0 {
+			st = ds.Store(p.First)
+		}
+		d.handles = append(d.handles, store.NewHandles(st, 0))
 	}
 	return d, nil
-}
-
-// storeOf is the store of a part's shards; a part without shards needs none.
-func (d *datasetSource) storeOf(p reader.Part) store.Store {
-	if p.N == 0 {
-		return nil
-	}
-	return d.ds.Store(p.First)
 }
 
 // handlesOf are those of a shard's part.
@@ -111,9 +107,9 @@ func (d *datasetSource) parts(context.Context) ([]order.Part, error) {
 
 func (d *datasetSource) holds() int64 {
 	var most int64 // the parts of a mix share a store, as a rule
-	for _, p := range d.ds.Parts() {
-		if p.N > 0 {
-			most = max(most, store.Memory(d.storeOf(p)))
+	for i := range d.names() {
+		if d.far(i) { // what is near is not read ahead
+			most = max(most, store.Memory(d.ds.Store(i)))
 		}
 	}
 	return most
