@@ -62,6 +62,7 @@ func (p *pipeline) nextBatch() (*Batch, error) {
 	if p.ctx.Err() != nil {
 		return nil, p.cause()
 	}
+	p.l.chunks.gate.await(p.next)
 	var b *Batch
 	select {
 	case b = <-p.ready:
@@ -71,7 +72,7 @@ func (p *pipeline) nextBatch() (*Batch, error) {
 	if b == nil {
 		return nil, p.err
 	}
-	p.l.chunks.gate.await(b.Step)
+	p.next++
 	select {
 	case <-b.page.Load().done:
 	case <-p.ctx.Done():

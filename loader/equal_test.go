@@ -590,3 +590,68 @@ func TestEqualOverFaultyS3(t *testing.T) {
 		}
 	}
 }
+
+// What one run has quarantined, another leaves out from the start, for all
+// ranks alike: no hole, no error, and every good sample once.
+func TestQuarantineIsLeftOut(t *testing.T) {
+	bad := []int{0, 4, 1003, 1004, 1013, 3012}
+	ds := assorted(t, nil, 9, 14, 0, 13)
+	damage(t, ds, bad...)
+	for _, shuffle := range shuffles {
+		o := Options{Columns: assortedColumns(), GlobalBatch: 12, Seed: 4, Epochs: 2, Shuffle: shuffle, Tail: order.TailPad, World: 1, OnBad: OnBad{Skip: -1}}
+		l, err := New(t.Context(), ds, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, ok := range b.Valid {
+				if at := b.Location(i); !ok && at.Offset == 0 && at.Record > 0 {
+					t.Errorf("%v: a hole at %+v", shuffle, at)
+				}
+			}
+			b.Release()
+		}
+		for _, err := range l.Quarantine() {
+			if e := format.AsError(err); e == nil || e.Shard == "" || e.Record < 0 || e.Offset < 0 {
+				t.Errorf("%v: %+v does not say where", shuffle, e)
+			}
+		}
+		var list bytes.Buffer
+		if err := l.WriteQuarantine(&list); err != nil {
+			t.Fatal(err)
+		}
+		if o.Exclude, err = ReadQuarantine(&list); err != nil || len(o.Exclude) != len(bad) {
+			t.Fatalf("%v: %v, %v", shuffle, o.Exclude, err)
+		}
+		o.OnBad = OnBad{}
+		for _, world := range []int{1, 2} {
+			times := map[int64]int{}
+			for rank := range world {
+				o.World, o.Rank = world, rank
+				for _, s := range equalForAnyCrew(t, ds, o) {
+					for i, ref := range s.refs {
+						switch {
+						case s.valid[i] != (ref.Kind != order.Padding):
+							t.Fatalf("%v: a hole at %+v", shuffle, ref)
+						case s.valid[i] && s.labels[i] != 1000*int64(ref.Shard)+ref.Index:
+							t.Fatalf("%v: label %d at %+v", shuffle, s.labels[i], ref)
+						case s.valid[i]:
+							times[s.labels[i]]++
+						}
+					}
+				}
+			}
+			if len(times) != 36-len(bad) {
+				t.Errorf("%v, world %d: %d samples", shuffle, world, len(times))
+			}
+			for label, n := range times {
+				if n != 2 || slices.Contains(bad, int(label)) {
+					t.Errorf("%v, world %d: %d %d times", shuffle, world, label, n)
+				}
+			}
+		}
+	}
+}

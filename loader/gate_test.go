@@ -29,12 +29,18 @@ func TestGate(t *testing.T) {
 		if len(passed) != 0 {
 			t.Error("passed over the limit")
 		}
-		g.starve(first) // the next batch waits for it
+		g.starve(first, 1)
+		g.await(0)
+		synctest.Wait()
+		if len(passed) != 0 {
+			t.Error("passed for a step that nobody waits for yet")
+		}
+		g.await(1) // the next batch waits for it
 		synctest.Wait()
 		if len(passed) != 1 || <-passed != first || g.used != 160 {
 			t.Errorf("%d passed, %d used", len(passed), g.used)
 		}
-		g.starve(nil)
+		g.starve(nil, 1)
 		ask(first)
 		g.give(60)
 		g.give(50)

@@ -78,8 +78,12 @@ func (l *Loader) divide(batch int64) error {
 		{"stores", l.src.holds()},
 		{"samples under way", reads * leastChunk},
 	}
-	if waiting := l.waiting(); waiting > 0 {
+	waiting := l.waiting()
+	if waiting > 0 {
 		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), waiting * l.meanBytes()})
+	}
+	if k := int64(max(1, l.plan.Buffer)); l.plan.Unit == order.Batch && l.plan.Factor > order.One {
+		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d batches of the echo", k), k * batch})
 	}
 	var fixed int64
 	for _, t := range l.terms {
@@ -95,10 +99,7 @@ func (l *Loader) divide(batch int64) error {
 		*under += bound - fixed
 	}
 	l.chunkBytes = int(min(chunkBytes, max(leastChunk, *under/(4*max(1, reads)))))
-	l.chunks.gate.limit = *under
-	if len(l.terms) > 3 {
-		l.chunks.gate.limit += l.terms[3].Bytes
-	}
+	l.chunks.gate.limit = *under + waiting*l.meanBytes()
 	l.chunks.gate.urgent = -1
 	l.chunks.memory.MaxIdle = *under
 	return nil
@@ -107,10 +108,7 @@ func (l *Loader) divide(batch int64) error {
 // waiting is how many samples the order's buffers hold on this rank.
 func (l *Loader) waiting() int64 {
 	n := int64(max(0, l.o.Shuffle.Buffer()-1))
-	if b := int64(l.plan.Buffer); b > 1 {
-		if l.plan.Unit == order.Batch {
-			b *= int64(l.o.GlobalBatch)
-		}
+	if b := int64(l.plan.Buffer); b > 1 && l.plan.Unit != order.Batch { // which keeps batches
 		n += b
 	}
 	return (n + int64(l.o.World) - 1) / int64(l.o.World)

@@ -203,10 +203,21 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 	none := l.o.Shuffle == order.None
 	l.shared = none && counted
 	l.scatter = l.o.Shuffle == order.Global || l.shared && l.o.World > 1 && places
-	l.direct = !l.scatter && l.plan.Unit == order.Sample && l.plan.Factor == order.One && l.plan.Buffer <= 1 && l.o.Shuffle.Buffer() <= 1
+	// Without counts the machine looks whether each lane has more, and takes
+	// the first of each before the rest of any.
+	inTurn := counted || l.machine.Readings() == len(l.plan.Parts)
+	l.direct = !l.scatter && inTurn && !l.echoes() && l.plan.Unit == order.Sample && l.plan.Buffer <= 1 && l.o.Shuffle.Buffer() <= 1
 	l.copies = l.o.Shuffle.Buffer() > 1 || l.plan.Buffer > 1
 	l.runsOpen = l.machine.Open() + max(1, (l.o.Fetchers-1)/max(1, l.machine.Readings()))
 	return nil
+}
+
+// echoes reports whether anything is repeated: the epoch that is resumed has
+// the factor of its state.
+func (l *Loader) echoes() bool {
+	s := l.machine.State()
+	return l.plan.Factor > order.One || s.Next > order.One ||
+		slices.ContainsFunc(s.Factors, func(f order.Segment) bool { return f.Factor > order.One })
 }
 
 // World returns how many ranks there are.

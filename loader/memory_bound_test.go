@@ -141,7 +141,7 @@ func holdTight(t *testing.T, what string, ds *reader.Dataset, o Options, largest
 		t.Errorf("%s: %d steps", what, steps)
 	}
 	if peak > most {
-		fmt.Printf("%s: %d KiB under way, %d may be, and %d with what must\n", what, peak>>10, l.chunks.gate.limit>>10, most>>10)
+		t.Errorf("%s: %d KiB under way, %d may be, and %d with what must", what, peak>>10, l.chunks.gate.limit>>10, most>>10)
 	}
 	checkEnd(t, l)
 }
@@ -186,5 +186,24 @@ func TestHoldingAllIsAnErrorInEveryMode(t *testing.T) {
 				checkEnd(t, l)
 			})
 		}
+	}
+}
+
+// An echo of batches keeps as many as its buffer has: they are part of what is
+// fixed. A batch of 8 numbers is 64 bytes.
+func TestEchoedBatchesAreCounted(t *testing.T) {
+	ds := heavy(t, 1, 20, 1)
+	o := Options{GlobalBatch: 8, World: 1, Columns: []Column{Int64("cls")}, Prefetch: 2, Hold: 3, Echo: echo.Options{Factor: 2, Unit: echo.Batch, Buffer: 10}}
+	l, err := New(t.Context(), ds, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	terms := map[string]int64{}
+	for _, term := range l.Memory() {
+		terms[term.Name] = term.Bytes
+	}
+	if terms["5 batches (prefetch 2, held 3)"] != 5*64 || terms["10 batches of the echo"] != 10*64 {
+		t.Errorf("%v", terms)
 	}
 }

@@ -22,6 +22,7 @@ type pipeline struct {
 	ready   chan *Batch // in order, perhaps still being filled
 
 	orderer *orderer
+	next    int64            // step to be delivered next
 	known   map[int32]places // of the order stage
 	epoch   int32            // of the batch delivered last
 	err     error            // what ended the order stage; set before ready is closed

@@ -116,6 +116,7 @@ func (w *worker) do(t *task) {
 // fill makes the tensors of one slot, or its error.
 func (w *worker) fill(pg *page, i int) {
 	s := &pg.slots[i]
+	s.offset = format.Unknown
 	before := w.meter
 	sample, err := w.find(s)
 	if err == nil {
@@ -154,10 +155,13 @@ func (w *worker) find(s *slot) (*format.Sample, error) {
 		if errors.Is(err, format.ErrUnsupported) { // links lead out of its bytes
 			sample, err = w.l.src.sample(w.ctx, int(it.shard), it.index)
 		}
-		if err == nil {
-			s.bytes = sample.Bytes()
+		if err != nil {
+			at := format.In(w.l.src.names()[it.shard])
+			at.Record, at.Offset = it.index, it.off
+			return nil, format.ReadError(err, at)
 		}
-		return sample, err
+		s.bytes = sample.Bytes()
+		return sample, nil
 	}
 	sample := &s.chunk.samples[it.sample]
 	if sample.Record == nil || sample.Fields != nil {

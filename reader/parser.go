@@ -6,6 +6,7 @@ import (
 
 	"shardtool/format"
 	"shardtool/format/tarshard"
+	"shardtool/format/tfexample"
 	"shardtool/format/tfrecord"
 )
 
@@ -40,7 +41,8 @@ func (p *Parser) Sample(shard int, index, off int64, data []byte) (*format.Sampl
 
 // Fill adds the fields and the key to a sample that was read under
 // Options.Unparsed, from its Record. They are views of that; the slice of
-// fields is used again. Errors are those that reading it parsed gives; a field
+// fields is used again. Errors are those that reading it parsed gives, but for
+// faults within a list of int64, which are found when its values are; a field
 // that was asked for and is missing is ErrMissing under MissingSkip, too. The
 // shard is the first of the dataset that has the name; FillOf takes its number.
 func (p *Parser) Fill(s *format.Sample) error {
@@ -87,7 +89,7 @@ func newShardParser(s *set) *shardParser {
 		s:       s,
 		options: *tarOptions("", nil, &o),
 		frame:   tfrecord.Options{Limits: o.Limits},
-		records: recordParser{pick: newSelection(&o)},
+		records: recordParser{pick: newSelection(&o), example: tfexample.Example{Lazy: true}},
 	}
 }
 

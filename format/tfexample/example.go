@@ -7,6 +7,10 @@ import "shardtool/format"
 type Example struct {
 	Features
 	Limits *format.Limits // Fields is used; nil is the defaults
+
+	// Lazy lets Parse pass over the values of int64 lists, for who reads them
+	// once: a fault in one is found by the methods that read it.
+	Lazy bool
 }
 
 // Parse reads an Example, whose features are then views of b until the next
@@ -14,6 +18,7 @@ type Example struct {
 // error is ErrCorrupt, or ErrLimit for too many features.
 func (e *Example) Parse(b []byte) error {
 	e.reset(e.Limits.OrDefault().Fields, false, false)
+	e.lazy = e.Lazy
 	return parse(b, &e.Features, nil)
 }
 

@@ -149,7 +149,7 @@ func (f Feature) Steps() iter.Seq2[int, Feature] {
 				return
 			}
 			var w value
-			if _, err := w.feature(v, nil, false); err != nil || !yield(i, Feature{w.kind, w.n, w.data}) {
+			if _, err := w.feature(v, nil, false, false); err != nil || !yield(i, Feature{w.kind, w.n, w.data}) {
 				return
 			}
 		}
@@ -208,7 +208,7 @@ func countPacked(v cursor, kind format.Kind) (int, bool) {
 		return varint.Count(v.rest())
 	case format.FeatureList:
 		var w value
-		_, err := w.feature(v, nil, false)
+		_, err := w.feature(v, nil, false, false)
 		return 1, err == nil
 	default:
 		return 1, true

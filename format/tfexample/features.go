@@ -18,6 +18,7 @@ type Features struct {
 	count   int    // map entries seen
 	lists   bool   // the values are FeatureLists
 	strict  bool
+	lazy    bool // lists of int64 are neither counted nor checked
 }
 
 type entry struct {
@@ -144,7 +145,7 @@ func (f *Features) entry(c cursor) error {
 			if f.lists {
 				err = f.list(&v, sub)
 			} else {
-				f.merged, err = v.feature(sub, f.merged, f.strict)
+				f.merged, err = v.feature(sub, f.merged, f.strict, f.lazy)
 			}
 			if err != nil {
 				return named(err, name.rest())
@@ -187,7 +188,7 @@ func (f *Features) list(v *value, c cursor) error {
 }
 
 // feature adds a Feature message to v and returns merged.
-func (v *value) feature(c cursor, merged []byte, strict bool) ([]byte, error) {
+func (v *value) feature(c cursor, merged []byte, strict, lazy bool) ([]byte, error) {
 	if v.pieces == 0 {
 		v.kind, v.at = format.NoKind, c.i
 	}
@@ -208,7 +209,10 @@ func (v *value) feature(c cursor, merged []byte, strict bool) ([]byte, error) {
 			return merged, corrupt(at, "a list of values ends after its feature does")
 		}
 		kind, list := listKinds[num], cursor{c.b, lo, hi}
-		n, at, ok := checkList(list, kind, strict)
+		n, at, ok := format.Unknown, 0, true
+		if !lazy || kind != format.Int64List {
+			n, at, ok = checkList(list, kind, strict)
+		}
 		if !ok {
 			return merged, corrupt(at, "a list of "+kind.String()+" values is not sound")
 		}
@@ -231,7 +235,9 @@ func (v *value) add(kind format.Kind, list cursor, n int, merged []byte) []byte 
 	}
 	merged = append(merged, list.rest()...)
 	v.data = merged[v.start:len(merged):len(merged)]
-	v.n += n
+	if v.n += n; n < 0 {
+		v.n = format.Unknown // and so it was before
+	}
 	v.at = list.i
 	v.pieces++
 	return merged

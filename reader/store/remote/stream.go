@@ -21,10 +21,13 @@ func newBlock() *block       { return blocks.Get().(*block) }
 func (b *block) free()       { blocks.Put(b) }
 func inBlocks(n int64) int64 { return (n + blockSize - 1) / blockSize }
 
-// The ranges that a stream has under way or waiting to be read.
+// The ranges that a stream has under way or waiting to be read. A stream begins
+// with few, for many are left early; each range that was read to its end makes
+// one more likely to be wanted.
 const (
-	minDepth = 2
-	maxDepth = 4
+	minDepth   = 2
+	firstDepth = 4
+	maxDepth   = 16
 )
 
 // stream reads an object in order, some ranges ahead.
@@ -35,6 +38,7 @@ type stream struct {
 	cancel context.CancelFunc
 	end    int64 // the object's
 	next   int64 // of the first byte that no span holds
+	passed int64 // spans that were read to their end
 	spans  []*span
 	at     int64 // of the next byte to hand out, in spans[0]
 	last   *span // the one up to the end of the object, once all its bytes were read
@@ -157,6 +161,7 @@ func (s *stream) pop() {
 	s.spans[len(s.spans)-1] = nil
 	s.spans = s.spans[:len(s.spans)-1]
 	s.at = 0
+	s.passed++
 }
 
 // wait sleeps until the current span has more, and returns its error if it has
@@ -237,19 +242,26 @@ func (s *stream) ahead(blocked bool) {
 }
 
 // plan returns the size of the next range and how many there should be: fewer
-// and smaller ones if many streams share the memory, and smaller ones towards
-// the end, so that all connections share the rest. Before the first answer there
-// is one: it tells the version, and whether there are ranges at all.
+// and smaller ones if many streams share the memory. Before the first answer
+// there is one: it tells the version, and whether there are ranges at all.
+//
+// A stream that has several connections for itself needs ranges for all of
+// them, twice, so that none idles while the reader drains another; and smaller
+// ones towards the end, to share the rest among them. Where there are streams
+// enough for all connections, ranges are as large as the memory allows.
 func (s *stream) plan() (size int64, depth int) {
 	c := s.o.c
-	if !s.o.ranged.Load() {
-		return c.o.Range, 1
-	}
-	share := c.o.ReadAhead / max(c.streams.Load(), 1)
-	size = c.o.Range * c.pace.times()
-	deep := min(max(share/size, minDepth), maxDepth)
+	streams := max(c.streams.Load(), 1)
+	share := c.o.ReadAhead / streams
+	lanes := max((int64(c.o.Connections)+streams-1)/streams, 1)
+	size = min(c.o.Range*c.pace.times(), max(share/(2*lanes), c.o.Range))
+	deep := min(max(share/size, minDepth), maxDepth, firstDepth+s.passed)
 	size = min(size, max(share/deep, minRange))
-	size = max(min(size, (s.end-s.next)/(2*deep)), min(size, c.o.Range))
+	if !s.o.ranged.Load() {
+		deep = 1
+	} else if lanes > 1 {
+		size = max(min(size, (s.end-s.next)/(2*min(lanes, deep))), min(size, c.o.Range))
+	}
 	if size > blockSize {
 		size -= size % blockSize
 	}
