@@ -137,6 +137,9 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 
 // checkShards refuses what can be read only once.
 func (o *Options) checkShards(ctx context.Context) error {
+	if len(o.Dataset.Shards()) == 0 {
+		return format.Errorf(format.ErrUsage, format.Nowhere, "there are no shards")
+	}
 	for i, name := range o.Dataset.Shards() {
 		if name == "-" {
 			return format.Errorf(format.ErrUsage, format.Nowhere, "standard input cannot be read again and again: give files")

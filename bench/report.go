@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"shardtool/echo"
+	"shardtool/format"
 	"shardtool/loader"
 )
 
@@ -105,9 +106,9 @@ func (o *Options) source() string {
 	case o.embedded:
 		return "the embedded photographs"
 	case len(shards) == 1:
-		return shards[0]
+		return format.Redact(shards[0])
 	default:
-		return shards[0] + " and others"
+		return format.Redact(shards[0]) + " and others"
 	}
 }
 

@@ -8,10 +8,15 @@ import "strings"
 // returned as they are.
 func Redact(name string) string {
 	colon := strings.Index(name, "://")
-	if colon < 0 || !strings.EqualFold(name[:colon], "http") && !strings.EqualFold(name[:colon], "https") {
+	if colon < 0 {
 		return name
 	}
 	scheme, rest := name[:colon+3], name[colon+3:]
+	if !strings.EqualFold(name[:colon], "http") && !strings.EqualFold(name[:colon], "https") {
+		// Such as s3://KEY:SECRET@bucket/key, which some tools take.
+		authority, _, _ := strings.Cut(rest, "/")
+		return scheme + rest[strings.LastIndexByte(authority, '@')+1:]
+	}
 	rest, _, _ = strings.Cut(rest, "#")
 	address, query, asked := strings.Cut(rest, "?")
 	host, path, slash := strings.Cut(address, "/")

@@ -35,7 +35,7 @@ func (l *Loader) layOut() error {
 		case column.FormRagged, column.FormBinary:
 			p.size = p.dtype.Size() * p.shape.Elems()
 		}
-		if err != nil || total+n > 1<<40 {
+		if err != nil || total+n > mostBytes {
 			return usage("a batch of %d: column %q is too large: %v", l.perRank, c.Field, p.shape)
 		}
 		p.values = int(total)
@@ -77,6 +77,7 @@ func (l *Loader) divide(batch int64) error {
 		{fmt.Sprintf("%d batches (prefetch %d, held %d)", n, l.o.Prefetch, l.o.Hold), n * batch},
 		{"stores", l.src.holds()},
 		{"samples under way", reads * leastChunk},
+		{"their places in batches", n * int64(l.perRank) * placeBytes},
 	}
 	waiting := l.waiting()
 	if waiting > 0 {
@@ -91,6 +92,8 @@ func (l *Loader) divide(batch int64) error {
 	}
 	under := &l.terms[2].Bytes
 	switch bound := l.o.MemoryBytes; {
+	case bound == 0 && n*(batch+int64(l.perRank)*placeBytes) > mostBytes:
+		return usage("%d batches of %d (prefetch %d, held %d) are too large", n, l.perRank, l.o.Prefetch, l.o.Hold)
 	case bound == 0:
 		*under = max(*under, forSamples)
 	case fixed > bound:
@@ -105,10 +108,18 @@ func (l *Loader) divide(batch int64) error {
 	return nil
 }
 
+const (
+	mostBytes  = 1 << 40 // of batches, where no bound is given
+	placeBytes = 256     // what a batch notes of a sample: its reference, slot, task and job, each at most one
+)
+
 // waiting is how many samples the order's buffers hold on this rank.
 func (l *Loader) waiting() int64 {
 	n := int64(max(0, l.o.Shuffle.Buffer()-1))
-	if b := int64(l.plan.Buffer); b > 1 && l.plan.Unit != order.Batch { // which keeps batches
+	if b := int64(l.plan.Buffer); b > 1 {
+		if l.plan.Unit == order.Batch { // samples until it is made, see divide for what is kept then
+			b *= int64(l.o.GlobalBatch)
+		}
 		n += b
 	}
 	return (n + int64(l.o.World) - 1) / int64(l.o.World)

@@ -51,6 +51,7 @@ type Loader struct {
 	src     source
 	o       Options
 	plan    order.Plan
+	shards  []order.Entry // of all parts of the plan
 	machine *order.Machine
 
 	perRank  int    // samples of a full batch
@@ -142,6 +143,9 @@ func (l *Loader) makePlan(ctx context.Context) error {
 	if err := exclude(parts, o.Exclude); err != nil {
 		return err
 	}
+	for _, part := range parts {
+		l.shards = append(l.shards, part.Shards...)
+	}
 	epochs := o.Epochs
 	if epochs > 0 {
 		epochs += o.Epoch
@@ -179,30 +183,24 @@ func describe(columns []Column) string {
 // chooseReading says how the samples of the order are read.
 func (l *Loader) chooseReading(ctx context.Context) error {
 	l.perRank = l.o.GlobalBatch / l.o.World
-	counted, places := true, true
-	for i, part := range l.plan.Parts {
-		first := l.firstOf(i)
-		for k, s := range part.Shards {
-			counted = counted && s.Samples != order.Unknown
-			if !counted {
-				places = false
-				continue
-			}
-			if places && s.Samples > 0 && (l.o.Shuffle == order.Global || l.o.World > 1) {
-				p, err := l.src.places(ctx, first+k)
-				if err != nil {
-					return err
-				}
-				places = p != nil
-				if !places && l.o.Shuffle == order.Global {
-					return usage("shuffle global reads samples at their places, and those of %s are not known: make an index of it (shardtool index), store it uncompressed, or shuffle by blocks", s.Name)
-				}
-			}
+	global, none := l.o.Shuffle == order.Global, l.o.Shuffle == order.None
+	counted, places := true, global || none && l.o.World > 1
+	for i := range l.shards {
+		s := &l.shards[i]
+		counted = counted && s.Samples != order.Unknown
+		if !counted || !places || s.Samples == 0 {
+			continue
+		}
+		p, err := l.src.places(ctx, i)
+		if err != nil {
+			return err
+		}
+		if places = p != nil; !places && global {
+			return usage("shuffle global reads samples at their places, and those of %s are not known: make an index of it (shardtool index), store it uncompressed, or shuffle by blocks", s.Name)
 		}
 	}
-	none := l.o.Shuffle == order.None
 	l.shared = none && counted
-	l.scatter = l.o.Shuffle == order.Global || l.shared && l.o.World > 1 && places
+	l.scatter = counted && places
 	// Without counts the machine looks whether each lane has more, and takes
 	// the first of each before the rest of any.
 	inTurn := counted || l.machine.Readings() == len(l.plan.Parts)
@@ -226,31 +224,12 @@ func (l *Loader) World() int { return l.o.World }
 // Plan returns what the order of the batches follows from.
 func (l *Loader) Plan() order.Plan { return l.plan }
 
-// firstOf is the number of the first shard of a part.
-func (l *Loader) firstOf(part int) int {
-	n := 0
-	for _, p := range l.plan.Parts[:part] {
-		n += len(p.Shards)
-	}
-	return n
-}
-
 // epochsEnd is the epoch behind the last.
 func (l *Loader) epochsEnd() int32 {
 	if l.plan.Epochs == order.Endless {
 		return math.MaxInt32
 	}
-	return int32(max(1, l.plan.Epochs))
-}
-
-// end is the index behind the last sample of a run that is taken.
-func (l *Loader) end(r order.Run) int64 {
-	for i, part := range l.plan.Parts {
-		if k := int(r.Shard) - l.firstOf(i); k < len(part.Shards) {
-			return trimmed(r.From, r.To, part.Shards[k].Exclude)
-		}
-	}
-	return r.To
+	return int32(min(max(1, l.plan.Epochs), math.MaxInt32))
 }
 
 // Batches returns the batches, each the trainer's until its Release. It can be

@@ -58,6 +58,7 @@ func (m *memory) parts(context.Context) ([]order.Part, error) {
 
 func (m *memory) holds() int64                                  { return 0 }
 func (m *memory) far(int) bool                                  { return false }
+func (m *memory) limit(int) int64                               { return 1 << 30 }
 func (m *memory) places(context.Context, int) (places, error)   { return nil, nil }
 func (m *memory) read(context.Context, int, []store.Span) error { panic("no places are known") }
 func (m *memory) parser() parser                                { return nil }

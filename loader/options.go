@@ -2,6 +2,7 @@ package loader
 
 import (
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 
@@ -123,7 +124,7 @@ func (o *Options) check() error {
 			return usage("column %d: %w", i, err)
 		}
 	}
-	if o.Epoch < 0 {
+	if o.Epoch < 0 || o.Epoch > math.MaxInt32 {
 		return usage("epoch %d", o.Epoch)
 	}
 	return nil

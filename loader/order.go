@@ -3,6 +3,7 @@ package loader
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"shardtool/format"
@@ -80,6 +81,7 @@ type reading struct {
 	next  int // run to be opened next
 	done  bool
 	runs  []*run // open, in their order
+	last  *run   // of them, the one that was found last
 }
 
 func newOrderer(p *pipeline) *orderer {
@@ -170,21 +172,14 @@ func (l *Loader) farBytes(r order.Run) int64 {
 	if !l.far[r.Shard] {
 		return 0
 	}
-	for i, part := range l.plan.Parts {
-		k := int(r.Shard) - l.firstOf(i)
-		if k >= len(part.Shards) {
-			continue
-		}
-		s := &part.Shards[k]
-		switch {
-		case s.Bytes < 0:
-			return farAhead
-		case s.Samples <= 0 || r.To == order.Unknown:
-			return s.Bytes
-		}
-		return int64(float64(s.Bytes) * (float64(r.To-r.From) / float64(s.Samples)))
+	s := &l.shards[r.Shard]
+	switch {
+	case s.Bytes < 0:
+		return farAhead
+	case s.Samples <= 0 || r.To == order.Unknown:
+		return s.Bytes
 	}
-	return 0
+	return int64(float64(s.Bytes) * (float64(r.To-r.From) / float64(s.Samples)))
 }
 
 func (o *orderer) open(i int) {
@@ -231,6 +226,14 @@ func (o *orderer) take(readingID, epoch, shard int32, index int64) (bool, error)
 		return false, nil
 	}
 	s.low = index + 1
+	if !o.p.l.shared {
+		s.passed = s.low // who takes it again means another run
+	}
+	if s.low == s.To { // a shard may have more samples than was counted
+		if _, _, err := o.receive(s, s.To); err != nil {
+			return false, err
+		}
+	}
 	if o.direct {
 		o.takes = append(o.takes, v)
 	} else {
@@ -248,10 +251,17 @@ func (o *orderer) find(i int, epoch, shard int32, index int64) *run {
 	for len(r.runs) > 0 && r.runs[0].Epoch < epoch {
 		o.close(i, r.runs[0])
 	}
-	for _, s := range r.runs {
-		if s.holds(epoch, shard, index) {
-			return s
+	if r.last != nil && r.last.Times == 1 && r.last.holds(epoch, shard, index) {
+		return r.last
+	}
+	r.last = nil
+	for _, s := range r.runs { // of copies side by side, the one that has come so far
+		if s.holds(epoch, shard, index) && (r.last == nil || s.passed > r.last.passed) {
+			r.last = s
 		}
+	}
+	if r.last != nil {
+		return r.last
 	}
 	for !r.done && (r.epoch < epoch || r.epoch == epoch) {
 		n := len(r.runs)
@@ -400,8 +410,10 @@ func isLast(refs []order.Ref) bool {
 	return true
 }
 
+// last reports whether a sample that was taken is not needed any more. The
+// copies of a shard are taken each for itself, those of a batch kept as that.
 func (o *orderer) last(ref order.Ref) bool {
-	return ref.Copy == ref.Times-1 || o.p.l.plan.Unit == order.Batch
+	return ref.Copy == ref.Times-1 || o.p.l.plan.Unit != order.Sample
 }
 
 // emit finds the sample of a reference.
@@ -513,7 +525,7 @@ func (o *orderer) closeFinished(i int) {
 		return
 	}
 	for n := 0; n < len(r.runs); {
-		if s := r.runs[n]; s.ended && len(s.window) == 0 || s.To != order.Unknown && s.low >= o.p.l.end(s.Run) {
+		if s := r.runs[n]; s.ended && len(s.window) == 0 || s.To != order.Unknown && s.low >= s.To {
 			o.close(i, s)
 			continue
 		}
@@ -525,9 +537,12 @@ func (o *orderer) close(i int, s *run) {
 	r := &o.readings[i]
 	for n := range r.runs {
 		if r.runs[n] == s {
-			r.runs = append(r.runs[:n:n], r.runs[n+1:]...)
+			r.runs = slices.Delete(r.runs, n, n+1)
 			break
 		}
+	}
+	if r.last == s {
+		r.last = nil
 	}
 	s.stop()
 	o.topUp(i)

@@ -118,18 +118,3 @@ func exclude(parts []order.Part, list []Exclusion) error {
 	}
 	return nil
 }
-
-// trimmed returns the end of a stretch less the samples at its end that are
-// left out.
-func trimmed(from, to int64, excluded []int64) int64 {
-	for i := len(excluded) - 1; i >= 0 && to > from; i-- {
-		switch {
-		case excluded[i] >= to:
-		case excluded[i] == to-1:
-			to--
-		default:
-			return to
-		}
-	}
-	return to
-}

@@ -121,7 +121,7 @@ func (f *runReader) read() error {
 			return f.endWith(err)
 		case f.index < f.r.To:
 			err = f.passOver(err, told)
-		default:
+		case f.p.l.o.OnBad.Skip != 0: // what is bad stands behind all samples
 			err = nil
 		}
 		if err != nil || f.index == f.r.To {
@@ -144,6 +144,8 @@ func (f *runReader) readOn() (told bool, _ error) {
 		switch {
 		case err == nil:
 			err = f.add(sample)
+		case isData(err) && f.index == f.r.To:
+			return false, err
 		case isData(err):
 			if e := f.bad(err); e != nil {
 				return false, e
@@ -240,7 +242,7 @@ func (f *runReader) room(n int) error {
 	if f.c != nil {
 		return nil
 	}
-	size := max(n, f.p.l.chunkBytes)
+	size := max(n, f.p.l.chunkOf(f.r.Shard))
 	if err := f.wait(func() error { return f.p.l.chunks.gate.take(f.ctx, int64(size), f.r, laterStep) }); err != nil {
 		return err
 	}
@@ -248,6 +250,16 @@ func (f *runReader) room(n int) error {
 	f.c.allocate(size)
 	f.c.first, f.c.ready = f.index, true
 	return nil
+}
+
+// chunkOf is how large the chunks of a shard are. A small one, of which a batch
+// may need very many, gets as much as its samples are likely to take up,
+// compressed or not.
+func (l *Loader) chunkOf(shard int32) int {
+	if n := l.shards[shard].Bytes; n >= 0 && n < int64(l.chunkBytes/4) {
+		return max(4*int(n), 4<<10)
+	}
+	return l.chunkBytes
 }
 
 // choose marks the fields that the columns use and returns how many bytes of a

@@ -19,6 +19,8 @@ type source interface {
 	parts(ctx context.Context) ([]order.Part, error)
 	// holds is how many bytes the stores may hold.
 	holds() int64
+	// limit is how many bytes a sample of that shard may have.
+	limit(shard int) int64
 	// far reports whether a read of that shard goes over a network.
 	far(shard int) bool
 	// run reads samples from to to-1 of a shard in order; to may be unknown.
@@ -118,6 +120,10 @@ func (d *datasetSource) holds() int64 {
 func (d *datasetSource) far(shard int) bool {
 	name := d.names()[shard]
 	return strings.Contains(name, "://") && !strings.HasPrefix(name, "file://")
+}
+
+func (d *datasetSource) limit(shard int) int64 {
+	return d.ds.ReadOptions(shard).Limits.OrDefault().Sample
 }
 
 func (d *datasetSource) run(ctx context.Context, shard int, from, to int64) (samples, error) {

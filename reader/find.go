@@ -140,7 +140,7 @@ func (s *set) nowhere(i int, e *Entry, f *found) error {
 	case s.opts.leavesOut(f0):
 		return format.Errorf(format.ErrUnsupported, at, "where the samples stand is not known if some are to be left out")
 	}
-	return format.Errorf(format.ErrUnsupported, at, "where its samples stand is not known: index it, by `shardtool index %s`", e.Name)
+	return format.Errorf(format.ErrUnsupported, at, "where its samples stand is not known: index it, by `shardtool index %s`", format.Redact(e.Name))
 }
 
 // described returns the entry of a shard, which it asks the store for if the

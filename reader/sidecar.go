@@ -79,7 +79,7 @@ func (s *set) bySidecar(ctx context.Context, e *Entry, file localFile) (*found, 
 		case errors.Is(err, format.ErrWrongFormat):
 			// Something else has that name.
 		default:
-			f.warnings = append(f.warnings, s.warn("the index "+n+" is not used: "+err.Error()))
+			f.warnings = append(f.warnings, s.warn("the index "+format.Redact(n)+" is not used: "+err.Error()))
 		}
 	}
 	return f, nil
@@ -157,7 +157,7 @@ func (s *set) stale(e *Entry, name string, err error) error {
 	if f := format.AsError(err); f != nil {
 		at, detail = f.Location, f.Detail
 	}
-	return format.Errorf(format.ErrStale, at, "its index %s: %s", name, detail)
+	return format.Errorf(format.ErrStale, at, "its index %s: %s", format.Redact(name), detail)
 }
 
 // placesIn makes places of an index.
@@ -167,6 +167,7 @@ func (s *set) placesIn(x *index.Index, e *Entry, name string) (*Places, error) {
 		p.format = TFRecord
 	}
 	at := format.In(e.Name)
+	name = format.Redact(name)
 	if want := s.opts.Format; want != AutoFormat && want != p.format {
 		return nil, format.Errorf(format.ErrStale, at, "its index %s is of a %s", name, p.format)
 	}

@@ -215,9 +215,11 @@ func (s *Sink) abort() {
 	s.ended = true
 	s.detach()
 	s.cancel()
+	var all sync.WaitGroup // side by side: a remote one may take a second
 	for _, o := range append(s.outs, s.last...) {
-		_ = o.sink.Abort()
+		all.Go(func() { _ = o.sink.Abort() })
 	}
+	all.Wait()
 }
 
 // cause gives the reason of the caller's context where the inner one ended.

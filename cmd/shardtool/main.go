@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -62,6 +63,7 @@ func interruptible(parent context.Context) (context.Context, func()) {
 // run is the command: arguments and streams in, exit code out. args[0] is the
 // name it was called by.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	log.SetOutput(io.Discard) // net/http prints there what servers send unasked
 	out := newOutput(stdout)
 	app := newApp()
 	app.Reader = &promptReader{ctx: ctx, r: stdin}

@@ -47,7 +47,7 @@ func remoteOptions(c *cli.Context) (*stores.Options, error) {
 	const most = 1 << 16
 	switch {
 	case o.Endpoint != "" && !isWeb(o.Endpoint):
-		return nil, usageError("--endpoint-url %s: it begins with http:// or https://", o.Endpoint)
+		return nil, usageError("--endpoint-url begins with http:// or https://") // what it is may hold a password
 	case c.IsSet("connections") && (o.Connections < 1 || o.Connections > most):
 		return nil, usageError("--connections %d: not within 1 to %d", o.Connections, most)
 	case c.IsSet("stall-timeout") && o.Stall <= 0:

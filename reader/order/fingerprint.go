@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"shardtool/format"
 )
 
 // Fingerprint says which plan an order follows from, in few enough bytes to go
@@ -220,7 +222,7 @@ func (p *Plan) differing(there, here string) string {
 	}
 	from, to := span(first, len(entries))
 	if len(entries) <= spans {
-		return fmt.Sprintf("%d of %d differ, first %s", n, len(entries), entries[from].Name)
+		return fmt.Sprintf("%d of %d differ, first %s", n, len(entries), format.Redact(entries[from].Name))
 	}
-	return fmt.Sprintf("differ, first among %s to %s", entries[from].Name, entries[to-1].Name)
+	return fmt.Sprintf("differ, first among %s to %s", format.Redact(entries[from].Name), format.Redact(entries[to-1].Name))
 }

@@ -85,7 +85,7 @@ func (p Plan) entries() (unknown string, err error) {
 			switch {
 			case e.Samples == Unknown:
 				if without++; without == 1 {
-					first = e.Name
+					first = format.Redact(e.Name)
 				}
 			case e.Samples < 0 || e.Samples > maxSamples-samples:
 				return "", format.Errorf(format.ErrLimit, format.In(e.Name), "%d samples, which with those before it is out of range", e.Samples)

@@ -104,7 +104,7 @@ func (m *Machine) acceptCounts(s *State) error {
 		case c.Shard < 0 || int(c.Shard) >= len(m.entries) || seen[c.Shard]:
 			return corrupt("a state that counts shard %d of %d twice, or one that is not there", c.Shard, len(m.entries))
 		case m.entries[c.Shard].Samples != Unknown || c.Samples < 0:
-			return corrupt("a state that counts %d samples of %s, which has %d", c.Samples, m.entries[c.Shard].Name, m.entries[c.Shard].Samples)
+			return corrupt("a state that counts %d samples of %s, which has %d", c.Samples, format.Redact(m.entries[c.Shard].Name), m.entries[c.Shard].Samples)
 		}
 		seen[c.Shard] = true
 	}

@@ -606,13 +606,13 @@ func TestReadAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		held(6, 20<<20) // one was read to its end, so there is one more
+		held(7, 24<<20) // more is wanted, as there is more that was read
 		other, err := store.Stream(t.Context(), o, 50<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer other.Close()
-		held(7, 24<<20) // no more than there is room for
+		held(7, 24<<20) // there is no room
 		if _, err := io.ReadFull(other, p); err != nil {
 			t.Fatal(err)
 		}

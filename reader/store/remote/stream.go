@@ -21,14 +21,10 @@ func newBlock() *block       { return blocks.Get().(*block) }
 func (b *block) free()       { blocks.Put(b) }
 func inBlocks(n int64) int64 { return (n + blockSize - 1) / blockSize }
 
-// The ranges that a stream has under way or waiting to be read. A stream begins
-// with few, for many are left early; each range that was read to its end makes
-// one more likely to be wanted.
-const (
-	minDepth   = 2
-	firstDepth = 4
-	maxDepth   = 16
-)
+// firstRanges is how many ranges a stream has under way or unread while nothing
+// was read yet, for many are left early. Each byte that was read makes two more
+// likely to be wanted.
+const firstRanges = 4
 
 // stream reads an object in order, some ranges ahead.
 type stream struct {
@@ -38,7 +34,7 @@ type stream struct {
 	cancel context.CancelFunc
 	end    int64 // the object's
 	next   int64 // of the first byte that no span holds
-	passed int64 // spans that were read to their end
+	taken  int64 // bytes that were handed out
 	spans  []*span
 	at     int64 // of the next byte to hand out, in spans[0]
 	last   *span // the one up to the end of the object, once all its bytes were read
@@ -136,6 +132,7 @@ func (s *stream) take(p []byte) int {
 	i, in := s.at/blockSize, s.at%blockSize
 	n := copy(p, r.blocks[i][in:min(in+have, blockSize)])
 	s.at += int64(n)
+	s.taken += int64(n)
 	if in+int64(n) == blockSize || s.at == r.size {
 		s.leave(r, i, in+int64(n))
 	}
@@ -161,7 +158,6 @@ func (s *stream) pop() {
 	s.spans[len(s.spans)-1] = nil
 	s.spans = s.spans[:len(s.spans)-1]
 	s.at = 0
-	s.passed++
 }
 
 // wait sleeps until the current span has more, and returns its error if it has
@@ -225,11 +221,11 @@ func (s *stream) finished(r *span) error {
 // held, for a stream that waits for others' readers might wait for ever.
 func (s *stream) ahead(blocked bool) {
 	for s.next < s.end && s.direct == nil {
-		size, depth := s.plan()
-		if len(s.spans) >= depth {
+		size, room := s.plan()
+		n := min(size, s.end-s.next)
+		if own := s.own(); own > 0 && own+n > room {
 			return
 		}
-		n := min(size, s.end-s.next)
 		if !s.o.c.reserve(inBlocks(n) * blockSize) {
 			if !blocked || len(s.spans) > 0 {
 				return
@@ -241,31 +237,42 @@ func (s *stream) ahead(blocked bool) {
 	}
 }
 
-// plan returns the size of the next range and how many there should be: fewer
-// and smaller ones if many streams share the memory. Before the first answer
-// there is one: it tells the version, and whether there are ranges at all.
+// own is how many bytes are unread or under way.
+func (s *stream) own() int64 {
+	if len(s.spans) == 0 {
+		return 0
+	}
+	return s.next - s.spans[0].off - s.at
+}
+
+// plan returns the size of the next range, and how many bytes there should be
+// unread and under way: an equal share of the memory, or half of what others
+// leave, if that is more. Before the first answer there is one range: it tells
+// the version, and whether there are ranges at all.
 //
 // A stream that has several connections for itself needs ranges for all of
-// them, twice, so that none idles while the reader drains another; and smaller
-// ones towards the end, to share the rest among them. Where there are streams
-// enough for all connections, ranges are as large as the memory allows.
-func (s *stream) plan() (size int64, depth int) {
+// them, twice, so that none idles while the reader drains another; where there
+// are streams enough for all connections, ranges are as large as the memory
+// allows. One that is alone needs smaller ones towards its end, to share the
+// rest among the connections, which others would have work for.
+func (s *stream) plan() (size, room int64) {
 	c := s.o.c
 	streams := max(c.streams.Load(), 1)
 	share := c.o.ReadAhead / streams
 	lanes := max((int64(c.o.Connections)+streams-1)/streams, 1)
 	size = min(c.o.Range*c.pace.times(), max(share/(2*lanes), c.o.Range))
-	deep := min(max(share/size, minDepth), maxDepth, firstDepth+s.passed)
-	size = min(size, max(share/deep, minRange))
+	room = max(share, s.own()+(c.o.ReadAhead-c.held.Load())/2)
+	room = min(room, firstRanges*size+2*s.taken)
+	size = min(size, max(room/2, minRange))
 	if !s.o.ranged.Load() {
-		deep = 1
-	} else if lanes > 1 {
-		size = max(min(size, (s.end-s.next)/(2*min(lanes, deep))), min(size, c.o.Range))
+		room = 0
+	} else if streams == 1 {
+		size = max(min(size, (s.end-s.next)/(2*min(lanes, max(room/size, 1)))), min(size, c.o.Range))
 	}
 	if size > blockSize {
 		size -= size % blockSize
 	}
-	return size, int(deep)
+	return size, room
 }
 
 func (s *stream) start(n int64) {

@@ -62,6 +62,7 @@ type sink struct {
 	out    int     // parts that have not come back
 	size   int64   // bytes of the parts that were sent
 	parts  []types.CompletedPart
+	cut    bool // a part was cut off on its way, and may still arrive
 
 	err             error
 	finished, ended bool
@@ -155,6 +156,7 @@ func (k *sink) take() {
 	k.out--
 	k.flying -= int64(len(p.body))
 	if p.err != nil {
+		k.cut = true
 		if k.err == nil {
 			k.err = p.err
 			k.stop() // the others are in vain
@@ -338,6 +340,27 @@ func (k *sink) end(abort bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), abortWait)
 	defer cancel()
+	err := k.takeBack(ctx)
+	for _, wait := range abortAgain {
+		if err != nil || !k.cut {
+			break
+		}
+		select {
+		case <-time.After(wait):
+			err = k.takeBack(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return format.ReadError(err, format.In(k.t.name))
+}
+
+// abortAgain is the waits after which an upload is taken back once more if a
+// part of it was cut off: what was already on its way arrives after the abort
+// and stays, as the documentation of AbortMultipartUpload says.
+var abortAgain = [...]time.Duration{250 * time.Millisecond, time.Second}
+
+func (k *sink) takeBack(ctx context.Context) error {
 	err := k.s.small(ctx, k.t, func(ctx context.Context, l *link, o func(*s3.Options)) error {
 		_, err := l.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
 			Bucket: &k.t.bucket, Key: &k.t.key, UploadId: k.upload, RequestPayer: k.s.payer(),
@@ -345,9 +368,9 @@ func (k *sink) end(abort bool) error {
 		return err
 	})
 	if unknownUpload(err) { // gone already
-		err = nil
+		return nil
 	}
-	return format.ReadError(err, format.In(k.t.name))
+	return err
 }
 
 // payload is the body of a request that may be sent again. A transport may go

@@ -247,6 +247,41 @@ func TestUploadsEndWithTheirContext(t *testing.T) {
 	goleak.VerifyNone(t)
 }
 
+// A part that was on its way when its upload was taken back makes it again.
+func TestUploadsAreTakenBackFromLateParts(t *testing.T) {
+	noEnvironment(t)
+	synctest.Test(t, func(t *testing.T) {
+		b := uploads()
+		b.fail = func(r *http.Request) *http.Response {
+			if r.URL.Query().Get("partNumber") != "2" {
+				return nil
+			}
+			return fault(r, 403, "AccessDenied", "")
+		}
+		aborts := 0
+		b.lost = func(r *http.Request) bool {
+			if r.Method == http.MethodDelete {
+				if aborts++; aborts == 1 {
+					b.uploads[r.URL.Query().Get("uploadId")] = map[int][]byte{2: []byte("late")}
+				}
+			}
+			return false
+		}
+		st, _ := scriptedStore(b.answer, nil)
+		k, err := write(t.Context(), st, "s3://bkt/a", 17<<20)
+		if err == nil {
+			err = k.Commit()
+		}
+		check(t, err, format.ErrDenied, "AccessDenied")
+		if err := k.Abort(); err != nil {
+			t.Error(err)
+		}
+		if len(b.uploads) != 0 {
+			t.Errorf("%d uploads are left after %d aborts", len(b.uploads), aborts)
+		}
+	})
+}
+
 // Many objects that are finished and wait for their Commit hold no parts.
 func TestFinishGivesMemoryBack(t *testing.T) {
 	noEnvironment(t)
