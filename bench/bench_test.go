@@ -243,6 +243,7 @@ func TestRunErrors(t *testing.T) {
 		want error
 	}{
 		"no such shard":  {Options{Dataset: local("testdata/none.tar")}, format.ErrNotFound},
+		"no shards":      {Options{Dataset: reader.New(&store.Local{}, nil, nil)}, format.ErrUsage},
 		"standard input": {Options{Dataset: local("-")}, format.ErrUsage},
 		"no pictures":    {Options{Dataset: local("../fixtures/tf/examples.tfrecord")}, format.ErrWrongFormat},
 		"no samples":     {Options{Dataset: local(emptyTar(t))}, format.ErrMissing},

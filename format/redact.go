@@ -4,8 +4,8 @@ import "strings"
 
 // Redact returns a name for errors, logs and output: of an http or https
 // address, user and password are left out and every value of the query is
-// replaced, for any of them may be a signature or a token. Other names are
-// returned as they are.
+// replaced, for any of them may be a signature or a token. Of other names with
+// a scheme user and password are left out; the rest is returned as it is.
 func Redact(name string) string {
 	colon := strings.Index(name, "://")
 	if colon < 0 {

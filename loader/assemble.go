@@ -93,6 +93,7 @@ func (p *page) gather(i int) {
 	}
 	shape := append(tensor.Shape{total / c.size}, c.shape...)
 	p.values[i] = tensor.View(c.dtype, shape, buf.Bytes())
+	p.l.chunks.gate.force(int64(buf.Size()))
 	p.gathered = append(p.gathered, buf)
 }
 

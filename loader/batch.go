@@ -265,6 +265,7 @@ func (p *page) newTask(first, last int) *task {
 
 // adopt keeps memory until the page lets go of it.
 func (p *page) adopt(b *tensor.Buffer) {
+	p.l.chunks.gate.force(int64(b.Size()))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pieces = append(p.pieces, b)
@@ -302,11 +303,16 @@ func (p *page) release() {
 }
 
 func (p *page) dropPieces() {
+	size := 0
 	for i, b := range p.pieces {
+		size += b.Size()
 		b.Release()
 		p.pieces[i] = nil
 	}
 	p.pieces = p.pieces[:0]
+	if size > 0 {
+		p.l.chunks.gate.give(int64(size))
+	}
 }
 
 // finished counts n slots as filled. Who fills the last makes the batch of

@@ -34,6 +34,7 @@ func (l *Loader) layOut() error {
 			n, err = tensor.Bytes(p.dtype, p.shape)
 		case column.FormRagged, column.FormBinary:
 			p.size = p.dtype.Size() * p.shape.Elems()
+			l.anyLength = l.anyLength || c.Reads() == column.ReadsField
 		}
 		if err != nil || total+n > mostBytes {
 			return usage("a batch of %d: column %q is too large: %v", l.perRank, c.Field, p.shape)
@@ -86,6 +87,11 @@ func (l *Loader) divide(batch int64) error {
 	if k := int64(max(1, l.plan.Buffer)); l.plan.Unit == order.Batch && l.plan.Factor > order.One {
 		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d batches of the echo", k), k * batch})
 	}
+	ofAnyLength := int64(0)
+	if l.anyLength {
+		ofAnyLength = n * int64(l.perRank) * l.meanBytes()
+		l.terms = append(l.terms, MemoryTerm{"their values of any length", ofAnyLength})
+	}
 	var fixed int64
 	for _, t := range l.terms {
 		fixed += t.Bytes
@@ -102,7 +108,7 @@ func (l *Loader) divide(batch int64) error {
 		*under += bound - fixed
 	}
 	l.chunkBytes = int(min(chunkBytes, max(leastChunk, *under/(4*max(1, reads)))))
-	l.chunks.gate.limit = *under + waiting*l.meanBytes()
+	l.chunks.gate.limit = *under + waiting*l.meanBytes() + ofAnyLength
 	l.chunks.gate.urgent = -1
 	l.chunks.memory.MaxIdle = *under
 	return nil

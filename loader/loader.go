@@ -63,6 +63,7 @@ type Loader struct {
 	runsOpen int    // of a reading, at a time
 
 	columns    []placement
+	anyLength  bool // a column holds values of any length
 	allFields  bool // a column reads anything of a sample
 	pageBytes  int
 	terms      []MemoryTerm

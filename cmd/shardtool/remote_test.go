@@ -82,6 +82,8 @@ func TestRemoteExitCodes(t *testing.T) {
 	s.Put("/b/good.tar", object(shard))
 	s.Put("/b/cut.tar", object(shard, faultserver.Answer{Fault: faultserver.Reset, After: 5000}, faultserver.Answer{}))
 	s.Put("/b/bad.tfrecord", object(bad))
+	s.Put("/b/stale/x.tar", object(shard))
+	s.Put("/b/stale/x.tar.idx", object([]byte("v1.2 1\njpg 7 9 nothing.jpg\n")))
 	s.Put("/b/short.tar", object(shard[:len(shard)/2-100]))
 	replaced := object(shard, faultserver.Answer{Fault: faultserver.Reset, After: 5000}, faultserver.Answer{As: object(other)})
 	s.Put("/b/replaced.tar", replaced)
@@ -114,13 +116,16 @@ func TestRemoteExitCodes(t *testing.T) {
 		{"cat --stall-timeout 0s s3://b/good.tar", 2, `--stall-timeout 0s: more than nothing`},
 		{"cat --cache-size 1GB s3://b/good.tar", 2, `--cache-size goes with --cache`},
 		{"cat --cache x --cache-size lots s3://b/good.tar", 2, `--cache-size lots: a number of bytes`},
-		{"cat --endpoint-url minio:9000 s3://b/good.tar", 2, `--endpoint-url minio:9000: it begins with http`},
+		{"cat --endpoint-url me:secret@minio:9000 s3://b/good.tar", 2, `^shardtool: --endpoint-url begins with http:// or https://\n$`},
+		{"bench --warmup 1ms --duration 1ms SERVER/b/good.tar?sig=secret --columns key", 0, `^http://127.0.0.1:\d+/b/good.tar\?sig=REDACTED: 1 shards`},
+		{"plan ACCOUNT/b/stale/x.tar", 0, `warning +the index http://127.0.0.1:\d+/b/stale/x.tar.idx is not used: http://127`},
+		{"plan --shuffle global SERVER/b/good.tar?sig=secret", 2, `first http://127.0.0.1:\d+/b/good.tar\?sig=REDACTED: make an index`},
 	} {
-		code, out, stderr := runCommand(t, "", strings.Fields(strings.ReplaceAll(tt.args, "SERVER", s.URL))...)
+		code, out, stderr := runCommand(t, "", strings.Fields(strings.NewReplacer("SERVER", s.URL, "ACCOUNT", strings.Replace(s.URL, "//", "//me:secret@", 1)).Replace(tt.args))...)
 		if code != tt.code || !regexp.MustCompile(tt.says).MatchString(out+stderr) {
 			t.Errorf("%s: exit %d, want %d and %s\n%s%s", tt.args, code, tt.code, tt.says, out, stderr)
 		}
-		if all := out + stderr; strings.Contains(all, testSecret) || strings.Contains(all, "=secret") || strings.Contains(all, "=abc") {
+		if all := out + stderr; strings.Contains(all, testSecret) || strings.Contains(all, "=secret") || strings.Contains(all, "me:secret") || strings.Contains(all, "=abc") {
 			t.Errorf("%s: a secret is printed\n%s", tt.args, all)
 		}
 	}

@@ -99,6 +99,7 @@ func TestStaleNamesWhatDiffers(t *testing.T) {
 		{"count", func(p *order.Plan) { shards(p)[1].Samples++ }, "shards: 1 of 3 differ, first s3://bucket/old/train-1.tar"},
 		{"bytes", func(p *order.Plan) { shards(p)[0].Bytes++; shards(p)[2].Bytes++ }, "shards: 2 of 3 differ, first s3://bucket/old/train-0.tar"},
 		{"name", func(p *order.Plan) { shards(p)[2].Name = "s3://bucket/old/other.tar" }, "shards: 1 of 3 differ, first s3://bucket/old/other.tar"},
+		{"secret", func(p *order.Plan) { shards(p)[0].Name = "https://me:pw@host/other.tar?sig=x" }, "first https://host/other.tar?sig=REDACTED"},
 		{"fewer", func(p *order.Plan) { p.Parts[0].Shards = shards(p)[:2] }, "shards (3 there, 2 here)"},
 		{"mix", func(p *order.Plan) {
 			s := shards(p)

@@ -21,7 +21,7 @@ import (
 type CacheOptions struct {
 	Dir   string       // folder on a local disk, made if it is not there; several processes may share it
 	Size  int64        // bytes that the folder may hold; 0: 10 GB
-	Block int64        // bytes fetched and kept as one; 0: 8 MiB
+	Block int64        // bytes fetched and kept as one; 0: 8 MiB, less if Size is small
 	Log   *slog.Logger // is told once when the disk refuses to take more; nil: nobody is
 }
 
@@ -55,6 +55,7 @@ type Cache struct {
 const (
 	defaultCacheSize  = 10e9
 	defaultCacheBlock = 8 << 20
+	leastCacheBlock   = 64 << 10
 	cacheFetches      = 16 // blocks fetched at a time, each into memory first
 	cacheHandles      = 64 // block files kept open
 )
@@ -68,10 +69,12 @@ func NewCache(st Store, o CacheOptions) (*Cache, error) {
 		o.Size = defaultCacheSize
 	}
 	if o.Block == 0 {
-		o.Block = defaultCacheBlock
+		// Some blocks at least are kept. Where not even one of the least size
+		// is, none is: smaller ones would each be a request for nothing.
+		o.Block = min(defaultCacheBlock, max(o.Size/roomShare, leastCacheBlock))
+	} else {
+		o.Block = min(o.Block, o.Size) // one larger than the whole could never be kept
 	}
-	// A block larger than the whole could never be kept.
-	o.Block = min(o.Block, o.Size)
 	disk, err := openCacheDisk(&o)
 	if err != nil {
 		return nil, err

@@ -289,6 +289,24 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 // TestCacheDoubtsItsFiles damages the files between two processes.
+// A small cache keeps some of what is read, and one too small for anything costs
+// no more requests than a few.
+func TestCacheIsSmall(t *testing.T) {
+	for _, tt := range []struct{ size, most, kept int64 }{
+		{1 << 20, 1 << 20, 1},
+		{1, 32, 0},
+	} {
+		st, count, data := origin(1 << 20)
+		dir := t.TempDir()
+		c := newCache(t, st, store.CacheOptions{Dir: dir, Size: tt.size})
+		mustStream(t, open(t, c, "x"), 0, data)
+		blocks, err := filepath.Glob(filepath.Join(dir, "*", "*.block"))
+		if err != nil || count.Reads.Load()+count.Streams.Load() > tt.most || int64(len(blocks)) < tt.kept {
+			t.Errorf("size %d: %d requests, %d blocks kept, %v", tt.size, count.Reads.Load()+count.Streams.Load(), len(blocks), err)
+		}
+	}
+}
+
 func TestCacheDoubtsItsFiles(t *testing.T) {
 	st, count, data := origin(25_000)
 	for name, damage := range map[string]func(t *testing.T, files []string){

@@ -259,7 +259,7 @@ func (s *stream) plan() (size, room int64) {
 	c := s.o.c
 	streams := max(c.streams.Load(), 1)
 	share := c.o.ReadAhead / streams
-	lanes := max(int64(c.o.Connections)/streams, 1)
+	lanes := max((int64(c.o.Connections)+streams-1)/streams, 1)
 	size = min(c.o.Range*c.pace.times(), max(share/(2*lanes), c.o.Range))
 	room = max(share, s.own()+(c.o.ReadAhead-c.held.Load())/2)
 	room = min(room, firstRanges*size+2*s.taken)
