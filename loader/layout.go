@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -82,14 +83,14 @@ func (l *Loader) divide(batch int64) error {
 	}
 	waiting := l.waiting()
 	if waiting > 0 {
-		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), waiting * l.meanBytes()})
+		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), product(waiting, l.meanBytes())})
 	}
 	if k := int64(max(1, l.plan.Buffer)); l.plan.Unit == order.Batch && l.plan.Factor > order.One {
-		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d batches of the echo", k), k * batch})
+		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d batches of the echo", k), product(k, batch)})
 	}
 	ofAnyLength := int64(0)
 	if l.anyLength {
-		ofAnyLength = n * int64(l.perRank) * l.meanBytes()
+		ofAnyLength = product(n*int64(l.perRank), l.meanBytes())
 		l.terms = append(l.terms, MemoryTerm{"their values of any length", ofAnyLength})
 	}
 	var fixed int64
@@ -98,8 +99,8 @@ func (l *Loader) divide(batch int64) error {
 	}
 	under := &l.terms[2].Bytes
 	switch bound := l.o.MemoryBytes; {
-	case bound == 0 && n*(batch+int64(l.perRank)*placeBytes) > mostBytes:
-		return usage("%d batches of %d (prefetch %d, held %d) are too large", n, l.perRank, l.o.Prefetch, l.o.Hold)
+	case bound == 0 && fixed > mostBytes:
+		return usage("that takes too much memory: %s", l.termsText())
 	case bound == 0:
 		*under = max(*under, forSamples)
 	case fixed > bound:
@@ -108,7 +109,7 @@ func (l *Loader) divide(batch int64) error {
 		*under += bound - fixed
 	}
 	l.chunkBytes = int(min(chunkBytes, max(leastChunk, *under/(4*max(1, reads)))))
-	l.chunks.gate.limit = *under + waiting*l.meanBytes() + ofAnyLength
+	l.chunks.gate.limit = *under + product(waiting, l.meanBytes()) + ofAnyLength
 	l.chunks.gate.urgent = -1
 	l.chunks.memory.MaxIdle = *under
 	return nil
@@ -121,14 +122,24 @@ const (
 
 // waiting is how many samples the order's buffers hold on this rank.
 func (l *Loader) waiting() int64 {
-	n := int64(max(0, l.o.Shuffle.Buffer()-1))
-	if b := int64(l.plan.Buffer); b > 1 {
+	const most = 1 << 32 // more would not be samples, and not overflow what follows
+	n := int64(min(most, max(0, l.o.Shuffle.Buffer()-1)))
+	if b := int64(min(most, l.plan.Buffer)); b > 1 {
 		if l.plan.Unit == order.Batch { // samples until it is made, see divide for what is kept then
-			b *= int64(l.o.GlobalBatch)
+			b = product(b, int64(l.o.GlobalBatch))
 		}
 		n += b
 	}
 	return (n + int64(l.o.World) - 1) / int64(l.o.World)
+}
+
+// product is a times b, or a very large number.
+func product(a, b int64) int64 {
+	const most = 1 << 58
+	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo < most {
+		return int64(lo)
+	}
+	return most
 }
 
 // meanBytes is how large a sample is on average, as far as that is known.

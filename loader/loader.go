@@ -197,7 +197,7 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 			return err
 		}
 		if places = p != nil; !places && global {
-			return usage("shuffle global reads samples at their places, and those of %s are not known: make an index of it (shardtool index), store it uncompressed, or shuffle by blocks", s.Name)
+			return usage("shuffle global reads samples at their places, and those of %s are not known: make an index of it (shardtool index), store it uncompressed, or shuffle by blocks", format.Redact(s.Name))
 		}
 	}
 	l.shared = none && counted

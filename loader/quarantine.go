@@ -50,7 +50,7 @@ func (l *Loader) WriteQuarantine(w io.Writer) error {
 		if e == nil || e.Record < 0 {
 			continue
 		}
-		x := Exclusion{e.Shard, e.Record}
+		x := Exclusion{format.Redact(e.Shard), e.Record}
 		if seen[x] {
 			continue
 		}
@@ -77,7 +77,7 @@ func ReadQuarantine(r io.Reader) ([]Exclusion, error) {
 			err = errors.New("no shard and index")
 		}
 		if err != nil {
-			at := format.In("quarantine list")
+			at := format.Nowhere
 			at.Record = line
 			return nil, format.Errorf(format.ErrCorrupt, at, "%w", err)
 		}
@@ -87,27 +87,30 @@ func ReadQuarantine(r io.Reader) ([]Exclusion, error) {
 
 // exclude gives each shard the samples that are left out.
 func exclude(parts []order.Part, list []Exclusion) error {
+	// Addresses are compared without their secrets, which no list has.
 	byShard := make(map[string][]int64)
 	for _, x := range list {
+		name := format.Redact(x.Shard)
 		if x.Index < 0 {
-			return usage("sample %d of %s is to be left out", x.Index, x.Shard)
+			return usage("sample %d of %s is to be left out", x.Index, name)
 		}
-		byShard[x.Shard] = append(byShard[x.Shard], x.Index)
+		byShard[name] = append(byShard[name], x.Index)
 	}
 	met := make(map[string]bool)
 	for _, part := range parts {
 		for i := range part.Shards {
 			s := &part.Shards[i]
-			indices := byShard[s.Name]
+			name := format.Redact(s.Name)
+			indices := byShard[name]
 			if indices == nil {
 				continue
 			}
-			met[s.Name] = true
+			met[name] = true
 			indices = slices.Clone(indices)
 			slices.Sort(indices)
 			s.Exclude = slices.Compact(indices)
 			if last := s.Exclude[len(s.Exclude)-1]; s.Samples >= 0 && last >= s.Samples {
-				return usage("sample %d of %s is to be left out, and it has %d", last, s.Name, s.Samples)
+				return usage("sample %d of %s is to be left out, and it has %d", last, name, s.Samples)
 			}
 		}
 	}

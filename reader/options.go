@@ -124,8 +124,8 @@ func (o *Options) orDefault() Options {
 // FormatOf tells the format from a name such as a/b.tar.gz,
 // train.tfrecord-00001-of-00128 or s3://bucket/x.tfrec?version=3.
 func FormatOf(name string) Format {
-	if i := strings.IndexByte(name, '?'); i >= 0 && strings.Contains(name, "://") {
-		name = name[:i]
+	if i := strings.IndexByte(name, '?'); i >= 0 && strings.HasPrefix(strings.ToLower(name), "http") && strings.Contains(name, "://") {
+		name = name[:i] // a query; in the key of an object it is a character as any other
 	}
 	base := trimPart(strings.ToLower(path.Base(strings.ReplaceAll(name, `\`, "/"))))
 	for _, c := range []string{".gz", ".gzip", ".zst", ".zstd", ".zz", ".zlib"} {

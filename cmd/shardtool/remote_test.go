@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -128,6 +129,9 @@ func TestRemoteExitCodes(t *testing.T) {
 		if all := out + stderr; strings.Contains(all, testSecret) || strings.Contains(all, "=secret") || strings.Contains(all, "me:secret") || strings.Contains(all, "=abc") {
 			t.Errorf("%s: a secret is printed\n%s", tt.args, all)
 		}
+	}
+	if log.Writer() != io.Discard {
+		t.Error("net/http would print what a server sends unasked")
 	}
 }
 
