@@ -10,7 +10,8 @@
 // A batch counts when it is finished: decoded, put to the device, and there.
 // The window opens at the end of the batch that ends the warm-up, and lasts to
 // the end of the last batch that ends within the duration, so that no part of
-// a batch is counted. Shards are read again as often as needed; nothing that
+// a batch is counted; where that leaves out a tenth of the duration or more, to
+// the end of the next. Shards are read again as often as needed; nothing that
 // was decoded is used again unless the echo says so.
 package bench
 

@@ -40,7 +40,9 @@ func TestWindow(t *testing.T) {
 		{"opens at the first batch after the warm-up", []int{0, 30, 60, 110, 150, 200, 215}, 2, 0.090, []int{40, 50}},
 		{"ends with the last that fits", []int{0, 30, 60, 110, 150, 205}, 2, 0.095, []int{40, 55}},
 		{"the exact end counts", []int{0, 30, 60, 110, 150, 210}, 2, 0.100, []int{40, 60}},
-		{"a late batch does not count", []int{0, 30, 60, 110, 150, 211}, 1, 0.040, []int{40}},
+		{"a late batch does not count", []int{0, 30, 60, 110, 150, 200, 211}, 2, 0.090, []int{40, 50}},
+		{"unless there was a long wait", []int{0, 30, 60, 110, 150, 211}, 2, 0.101, []int{40, 61}},
+		{"a burst and a wait", []int{0, 30, 60, 110, 111, 112, 113, 310}, 4, 0.200, []int{1, 1, 1, 197}},
 		{"unless it is the only one", []int{0, 30, 60, 110, 900}, 1, 0.790, []int{790}},
 		{"four batches at least warm up", []int{0, 400, 500, 600, 650, 700}, 2, 0.100, []int{50, 50}},
 	} {

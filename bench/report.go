@@ -128,33 +128,27 @@ func times(stages []loader.Stage) map[string]loader.Stage {
 	return m
 }
 
-// share is the part of its time that a stage worked, rather than waited.
-func share(busy, waits float64) float64 {
-	if busy <= 0 {
-		return 0
-	}
-	return busy / (busy + waits)
-}
-
-// bottleneck names the stage that waits least. Decoding and augmenting are
-// done by the same workers: of the two it is the one that takes longer.
+// bottleneck names the stage that holds the others up, by what the workers that
+// decode and augment did with their time: the work itself, of which the longer
+// part counts; or waiting for something to do, for the stages before them; or
+// for room, for those behind.
 func bottleneck(stages []loader.Stage) string {
 	m := times(stages)
-	decode, augment := m[loader.StageDecode], m[loader.StageAugment]
-	workers := loader.StageDecode
-	if augment.Busy > decode.Busy {
-		workers = loader.StageAugment
+	decode, augment, order := m[loader.StageDecode], m[loader.StageAugment], m[loader.StageOrder]
+	busy := decode.Busy + augment.Busy
+	switch {
+	case busy >= decode.WaitIn && busy >= decode.WaitOut && augment.Busy > decode.Busy:
+		return loader.StageAugment
+	case busy >= decode.WaitIn && busy >= decode.WaitOut:
+		return loader.StageDecode
+	case decode.WaitIn >= decode.WaitOut && order.Busy > order.WaitIn+order.WaitOut:
+		return loader.StageOrder
+	case decode.WaitIn >= decode.WaitOut:
+		return loader.StageFetch
+	case m[loader.StageDeliver].Busy > m[StageDevice].Busy:
+		return loader.StageDeliver
 	}
-	best, name := share(decode.Busy+augment.Busy, decode.WaitIn+decode.WaitOut), workers
-	for _, s := range stages {
-		if s.Name == loader.StageDecode || s.Name == loader.StageAugment {
-			continue
-		}
-		if v := share(s.Busy, s.WaitIn+s.WaitOut); v > best {
-			best, name = v, s.Name
-		}
-	}
-	return name
+	return StageDevice
 }
 
 // ratio estimates R from busy times: of the slower stage on either side, each

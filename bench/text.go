@@ -27,7 +27,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"samples/s", fmt.Sprintf("%.1f emitted, %.1f fresh", r.EmittedPerS, r.FreshPerS)},
-		{"MB/s", fmt.Sprintf("%.1f encoded", r.MBPerS)},
+		{"MB/s", fmt.Sprintf("%.1f read", r.MBPerS)},
 		{"Mpix/s", fmt.Sprintf("%.1f decoded", r.MpixPerS)},
 		{"CPU", fmt.Sprintf("%.2f s for 1000 samples", r.CPUPer1000)},
 		{"memory", fmt.Sprintf("%.0f MB at most, %.1f allocations a sample", r.PeakRSSMB, r.AllocsPerSample)},
@@ -62,7 +62,8 @@ func (r *Report) advice() string {
 	switch r.Bottleneck {
 	case loader.StageFetch:
 		if r.Echo.Unit == "sample" && r.Echo.R >= 2 && !math.IsInf(r.Echo.R, 0) {
-			return fmt.Sprintf("The workers wait for shards: a faster or nearer store helps, or --echo %d, which costs nothing upstream.", int(r.Echo.R))
+			const most = 8 // beyond, copies stand in for too little that is fresh
+			return fmt.Sprintf("The workers wait for shards: a faster or nearer store helps, or --echo %d, which costs nothing upstream.", int(min(r.Echo.R, most)))
 		}
 		return "The workers wait for shards: a faster or nearer store helps."
 	case loader.StageDecode:

@@ -53,7 +53,8 @@ func newWindow(warmup, length time.Duration) *window {
 // finished is told of each batch when it is finished. It asks for the usage
 // where it matters, and reports false when the window is closed. A window
 // holds at least one fresh sample, however long that takes: copies alone would
-// make a rate of nothing.
+// make a rate of nothing. Where the last batch that fits ends long before it,
+// the next one counts too: batches may come in bursts, with a long wait behind.
 func (w *window) finished(now time.Time, c count, spent func() usage) (more bool) {
 	if w.opened.IsZero() {
 		if w.batches++; w.batches == 1 {
@@ -65,7 +66,7 @@ func (w *window) finished(now time.Time, c count, spent func() usage) (more bool
 		return true
 	}
 	since := now.Sub(w.opened)
-	if since > w.length && w.total.fresh > 0 {
+	if since > w.length && w.total.fresh > 0 && w.last.Sub(w.opened) >= w.length-w.length/10 {
 		return false
 	}
 	w.gaps = append(w.gaps, now.Sub(w.last))

@@ -21,6 +21,8 @@ func (p *pipeline) deliver(yield func(*Batch, error) bool) {
 		if b == nil {
 			if err != nil {
 				yield(nil, err)
+			} else {
+				p.l.logTotals("all epochs are through", p.epoch)
 			}
 			return
 		}
@@ -51,8 +53,12 @@ func (p *pipeline) logEpoch(b *Batch) {
 		return
 	}
 	p.epoch = epoch
-	s := p.l.Stats()
-	p.l.o.Log.Info("epoch begins", "epoch", epoch, "batches", s.Batches, "fresh", s.Fresh, "emitted", s.Emitted,
+	p.l.logTotals("an epoch begins", epoch)
+}
+
+func (l *Loader) logTotals(what string, epoch int32) {
+	s := l.Stats()
+	l.o.Log.Info(what, "epoch", epoch, "batches", s.Batches, "fresh", s.Fresh, "emitted", s.Emitted,
 		"holes", s.Holes, "bytes", s.Work.Bytes, "seconds", s.Seconds)
 }
 
@@ -122,10 +128,13 @@ func (p *pipeline) count(pg *page) error {
 		case first == nil:
 			first = s.err
 		}
-		if err := p.l.tally.bad(s, p.l.o.OnBad.Skip); err != nil {
+		met, err := p.l.tally.bad(s, p.l.o.OnBad.Skip)
+		if err != nil {
 			return err
 		}
-		p.l.o.Log.Warn("a bad sample became a hole", "err", s.err)
+		if met {
+			p.l.o.Log.Warn("a bad sample became a hole", "err", s.err)
+		}
 	}
 	if first == nil || good {
 		return nil

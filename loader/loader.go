@@ -101,6 +101,7 @@ func New(ctx context.Context, ds *reader.Dataset, o *Options) (*Loader, error) {
 	for _, w := range src.manifest.Warnings {
 		l.o.Log.Warn(w)
 	}
+	l.logPlan()
 	return l, nil
 }
 
@@ -125,6 +126,22 @@ func newLoader(ctx context.Context, src source, o *Options) (*Loader, error) {
 		}
 	}
 	return l, nil
+}
+
+// logPlan tells the log what is going to be loaded; -1 stands for what only
+// reading will tell.
+func (l *Loader) logPlan() {
+	steps, known := l.machine.Steps()
+	fresh, emitted, counted := l.machine.Lengths()
+	if !known {
+		steps = order.Unknown
+	}
+	if !counted {
+		fresh, emitted = order.Unknown, order.Unknown
+	}
+	at := l.machine.State()
+	l.o.Log.Info("plan", "rank", l.o.Rank, "world", l.o.World, "shards", len(l.shards), "shuffle", l.o.Shuffle.String(),
+		"fresh", fresh, "emitted", emitted, "steps", steps, "epoch", at.Epoch, "step", at.Step)
 }
 
 // makePlan makes the order's plan, and the machine at where it begins.

@@ -52,8 +52,10 @@ type Options struct {
 // OnBad says what happens to a sample that cannot be read, decoded or lacks a
 // field.
 type OnBad struct {
-	// Skip is how many of them may become holes of their batches; with one
-	// more, or with 0, loading stops with the error. Negative: any number.
+	// Skip is how many of them, each counted once over all epochs, may become
+	// holes of their batches; with one more, or with 0, loading stops with the
+	// error. Negative: any number. A batch without any good sample is an error
+	// all the same.
 	Skip int64
 }
 

@@ -164,7 +164,7 @@ func (o *orderer) topUp(i int) {
 // farAhead is how many bytes of runs are opened before their turn where shards
 // are far away: with four connections of 50 MB/s that answer after 20 ms
 // (benchmarks/s3), 32 runs of 64 MB ahead reach half of what one or two do.
-const farAhead = 160 << 20
+const farAhead = 96 << 20
 
 // farBytes is about how many bytes of a run come over a network. Where that is
 // not known, they are many.

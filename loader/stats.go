@@ -8,7 +8,6 @@ import (
 
 	"shardtool/echo"
 	"shardtool/format"
-	"shardtool/reader/order"
 )
 
 // Stats is what a loader has done so far.
@@ -17,7 +16,7 @@ type Stats struct {
 	Fresh   int64            // samples delivered for the first time in their epoch
 	Emitted int64            // all samples delivered, holes included
 	Holes   int64            // of these, places of bad samples
-	Bad     map[string]int64 // bad samples by class of their error, each counted once an epoch
+	Bad     map[string]int64 // bad samples by class of their error, each counted once
 	Work    Work             // for what was delivered
 	Held    int64            // batches that the trainer holds now
 	Stages  []Stage          // in the order of the flow
@@ -69,6 +68,7 @@ type tally struct {
 	work    Work
 	bads    int64
 	byClass map[string]int64
+	met     map[sampleKey]bool // the bad samples, of whatever epoch
 	errs    []error
 }
 
@@ -82,33 +82,35 @@ func (t *tally) batch(b *Batch, holes int) {
 	t.work.Add(work)
 }
 
-// bad counts a bad sample, when it is met for the first time, and returns the
-// error where it is one too many.
-func (t *tally) bad(s *slot, skip int64) error {
+// bad counts a bad sample, when it is met for the first time, which it reports,
+// and returns the error where it is one too many.
+func (t *tally) bad(s *slot, skip int64) (first bool, _ error) {
 	if skip == 0 && !s.tolerated {
-		return s.err
-	}
-	if s.ref.Copy > 0 || s.ref.Kind != order.Fresh {
-		return nil
+		return true, s.err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byClass == nil {
-		t.byClass = make(map[string]int64)
+	key := sampleKey{shard: s.ref.Shard, index: s.ref.Index}
+	if t.met[key] {
+		return false, nil
 	}
+	if t.met == nil {
+		t.met, t.byClass = make(map[sampleKey]bool), make(map[string]int64)
+	}
+	t.met[key] = true
 	t.byClass[format.Class(s.err)]++
 	if len(t.errs) < maxQuarantine {
 		t.errs = append(t.errs, s.err)
 	}
 	if s.tolerated {
-		return nil
+		return true, nil
 	}
 	if t.bads++; skip > 0 && t.bads > skip {
 		var e *format.Error
 		errors.As(s.err, &e)
-		return format.Errorf(e.Err, e.Location, "bad sample %d, and %d may be skipped: %s", t.bads, skip, e.Detail)
+		return true, format.Errorf(e.Err, e.Location, "bad sample %d, and %d may be skipped: %s", t.bads, skip, e.Detail)
 	}
-	return nil
+	return true, nil
 }
 
 // timer adds up durations, those that have begun and not ended included.

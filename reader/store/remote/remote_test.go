@@ -600,13 +600,13 @@ func TestReadAhead(t *testing.T) {
 		if _, err := io.ReadFull(r, p); err != nil {
 			t.Fatal(err)
 		}
-		held(4, 15<<20)
+		held(6, 23<<20)
 		for range 3 {
 			if _, err := io.ReadFull(r, p); err != nil {
 				t.Fatal(err)
 			}
 		}
-		held(7, 24<<20) // more is wanted, as there is more that was read
+		held(7, 24<<20)
 		other, err := store.Stream(t.Context(), o, 50<<20)
 		if err != nil {
 			t.Fatal(err)

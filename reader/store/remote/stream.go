@@ -24,7 +24,7 @@ func inBlocks(n int64) int64 { return (n + blockSize - 1) / blockSize }
 // firstRanges is how many ranges a stream has under way or unread while nothing
 // was read yet, for many are left early. Each byte that was read makes two more
 // likely to be wanted.
-const firstRanges = 4
+const firstRanges = 8
 
 // stream reads an object in order, some ranges ahead.
 type stream struct {
@@ -259,15 +259,16 @@ func (s *stream) plan() (size, room int64) {
 	c := s.o.c
 	streams := max(c.streams.Load(), 1)
 	share := c.o.ReadAhead / streams
-	lanes := max((int64(c.o.Connections)+streams-1)/streams, 1)
+	lanes := max(int64(c.o.Connections)/streams, 1)
 	size = min(c.o.Range*c.pace.times(), max(share/(2*lanes), c.o.Range))
 	room = max(share, s.own()+(c.o.ReadAhead-c.held.Load())/2)
 	room = min(room, firstRanges*size+2*s.taken)
 	size = min(size, max(room/2, minRange))
+	if streams == 1 {
+		size = max(min(size, (s.end-s.next)/(2*min(lanes, max(room/size, 1)))), min(size, c.o.Range))
+	}
 	if !s.o.ranged.Load() {
 		room = 0
-	} else if streams == 1 {
-		size = max(min(size, (s.end-s.next)/(2*min(lanes, max(room/size, 1)))), min(size, c.o.Range))
 	}
 	if size > blockSize {
 		size -= size % blockSize
