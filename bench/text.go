@@ -15,7 +15,7 @@ import (
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	c := &r.Config
-	fmt.Fprintf(&b, "%s: %d shards, batches of %d, %d workers\n", c.Source, c.Shards, c.Batch, c.Workers)
+	fmt.Fprintf(&b, "%s: %s, batches of %d, %s\n", c.Source, counted(c.Shards, "shard"), c.Batch, counted(c.Workers, "worker"))
 	if c.World > 1 {
 		fmt.Fprintf(&b, "rank %d of %d, which makes its part of each batch\n", c.Rank, c.World)
 	}
@@ -47,6 +47,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "\nbottleneck: %s. %s\n", r.Bottleneck, r.advice())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (r *Report) echoWords() string {

@@ -18,7 +18,11 @@ import (
 type Batch struct {
 	Refs  []order.Ref // which sample each place holds
 	Valid []bool      // false at a hole: a place without a sample of its own, filled with a copy of a good neighbour
-	Step  int64       // number of the batch that this loader made, from 0
+
+	// Step counts the batches of this loader, from 0, over all epochs. It
+	// begins at 0 again where a run is resumed; the place in the epoch is
+	// State's.
+	Step int64
 
 	l     *Loader
 	state State
@@ -31,6 +35,12 @@ func (b *Batch) Len() int { return len(b.Refs) }
 
 // State returns where loading stands when this batch has been used: what
 // Options.Resume takes. It is small, and encodes to JSON. It is good for ever.
+//
+// It says what comes next, not what this batch is: Epoch is that of the batch
+// to come, and Step the number of batches that its epoch has given so far. So
+// the State of an epoch's last batch has the next Epoch and Step 0 (where
+// samples are not counted, that is not known yet, and it has the old epoch and
+// all its steps). The epoch of this batch is Refs[0].Epoch.
 func (b *Batch) State() *State {
 	s := b.state
 	return &s

@@ -76,7 +76,7 @@ func (l *Loader) divide(batch int64) error {
 		reads = int64(l.o.Fetchers)
 	}
 	l.terms = []MemoryTerm{
-		{fmt.Sprintf("%d batches (prefetch %d, held %d)", n, l.o.Prefetch, l.o.Hold), n * batch},
+		{fmt.Sprintf("%d batches (%d made ahead, %d held by the trainer)", n, l.o.Prefetch, l.o.Hold), n * batch},
 		{"stores", l.src.holds()},
 		{"samples under way", reads * leastChunk},
 		{"their places in batches", n * int64(l.perRank) * placeBytes},

@@ -43,7 +43,8 @@ import (
 	"shardtool/reader/order"
 )
 
-// State is where loading stands: see Batch.State.
+// State is where loading stands: see Batch.State. Its Step counts the batches
+// of its Epoch that were given; Batch.Step counts those of one loader.
 type State = order.State
 
 // Loader is a pipeline. Close ends it.
@@ -203,6 +204,9 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 	l.perRank = l.o.GlobalBatch / l.o.World
 	global, none := l.o.Shuffle == order.Global, l.o.Shuffle == order.None
 	counted, places := true, global || none && l.o.World > 1
+	if d, ok := l.src.(*datasetSource); ok && places {
+		d.findPlaces(ctx, l.o.Fetchers)
+	}
 	for i := range l.shards {
 		s := &l.shards[i]
 		counted = counted && s.Samples != order.Unknown

@@ -473,7 +473,7 @@ func TestOptions(t *testing.T) {
 		{"workers", Options{Columns: cls, Workers: -1}, format.ErrUsage, "workers"},
 		{"places", Options{Columns: cls, GlobalBatch: 1 << 20, MemoryBytes: 512 << 20}, format.ErrUsage, "their places in batches need 1879048192"}, // 7 x 2^20 x 256
 		{"vast batch", Options{Columns: cls, GlobalBatch: 1 << 30}, format.ErrUsage, "that takes too much memory"},
-		{"far ahead", Options{Columns: cls, GlobalBatch: 1 << 18, Prefetch: 1 << 16}, format.ErrUsage, "prefetch 65536"},
+		{"far ahead", Options{Columns: cls, GlobalBatch: 1 << 18, Prefetch: 1 << 16}, format.ErrUsage, "65536 made ahead"},
 		{"epoch", Options{Columns: cls, Epoch: 1 << 31}, format.ErrUsage, "epoch 2147483648"},
 		{"hold", Options{Columns: cls, Hold: -1}, format.ErrUsage, "hold"},
 		{"epochs", Options{Columns: cls, Epochs: -2}, format.ErrUsage, "epochs"},
@@ -484,7 +484,7 @@ func TestOptions(t *testing.T) {
 		{"echo", Options{Columns: cls, Echo: echo.Options{Factor: 0.5}}, format.ErrUsage, "factor"},
 		{"decoded", Options{Columns: cls, Echo: echo.Options{Factor: 2, Keep: echo.Decoded}}, format.ErrUnsupported, "not supported yet"},
 		// 7 batches of 64 x 3 x 224 x 224 float32, 38,535,168 bytes each, are 269,746,176.
-		{"memory", Options{Columns: big, MemoryBytes: 256 << 20}, format.ErrUsage, "7 batches (prefetch 3, held 4) need 269746176"},
+		{"memory", Options{Columns: big, MemoryBytes: 256 << 20}, format.ErrUsage, "7 batches (3 made ahead, 4 held by the trainer) need 269746176"},
 		{"enough memory", Options{Columns: big, MemoryBytes: 269746176 + 4<<20}, nil, ""},
 	} {
 		_, err := newLoader(context.Background(), numbers(3), &tt.o)

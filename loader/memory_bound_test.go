@@ -206,7 +206,7 @@ func TestEchoedBatchesAreCounted(t *testing.T) {
 	for _, term := range l.Memory() {
 		terms[term.Name] = term.Bytes
 	}
-	if terms["5 batches (prefetch 2, held 3)"] != 5*64 || terms["10 batches of the echo"] != 10*64 {
+	if terms["5 batches (2 made ahead, 3 held by the trainer)"] != 5*64 || terms["10 batches of the echo"] != 10*64 {
 		t.Errorf("%v", terms)
 	}
 }

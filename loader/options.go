@@ -46,7 +46,13 @@ type Options struct {
 	Hold        int   // batches that the trainer may hold at a time; 0 stands for 4
 	MemoryBytes int64 // bound of the memory for batches and samples under way; 0: what batches need, and 256 MiB
 	Limits      *format.Limits
-	Log         *slog.Logger // told of the plan, of bad samples and of the ends of epochs; nil: nothing is
+
+	// Log is told of rank and world where the environment gives them, of the
+	// warnings of manifest and plan, of the plan in numbers, of each bad sample
+	// when it is met first, of the begin of each epoch and of the end of the
+	// last, these with the totals so far: batches, fresh samples, samples
+	// emitted, holes, bytes, seconds. nil: nobody is.
+	Log *slog.Logger
 }
 
 // OnBad says what happens to a sample that cannot be read, decoded or lacks a

@@ -2,7 +2,10 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"shardtool/format"
 	"shardtool/reader"
@@ -135,15 +138,54 @@ func (d *datasetSource) run(ctx context.Context, shard int, from, to int64) (sam
 }
 
 func (d *datasetSource) places(ctx context.Context, shard int) (places, error) {
-	if !d.manifest.Shards[shard].Offsets {
+	if e := &d.manifest.Shards[shard]; !e.Offsets && e.From != "manifest" {
 		return nil, nil
 	}
 	p, err := d.ds.Places(ctx, shard)
-	if err != nil {
+	switch {
+	case errors.Is(err, format.ErrUnsupported): // a manifest file does not tell whether there are some
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	return p, nil
 }
+
+// findPlaces has the places of all shards found out, so many at a time, until
+// one has none. The dataset keeps them: whoever asks for those of one shard
+// after the other need not wait for each, and hears what is wrong with one.
+func (d *datasetSource) findPlaces(ctx context.Context, together int) {
+	if d.manifest.Samples() < 0 {
+		return
+	}
+	find := func(ctx context.Context, i int) error {
+		p, err := d.places(ctx, i)
+		if err == nil && p == nil {
+			err = errNoPlaces
+		}
+		return err
+	}
+	var shards []int
+	for i := range d.manifest.Shards {
+		if d.manifest.Shards[i].Samples > 0 {
+			shards = append(shards, i)
+		}
+	}
+	if len(shards) < 2 || find(ctx, shards[0]) != nil { // as a rule, no shard has places then
+		return
+	}
+	g, within := errgroup.WithContext(ctx)
+	g.SetLimit(together)
+	for _, i := range shards[1:] {
+		if within.Err() != nil {
+			break
+		}
+		g.Go(func() error { return find(within, i) })
+	}
+	_ = g.Wait()
+}
+
+var errNoPlaces = errors.New("no places")
 
 func (d *datasetSource) read(ctx context.Context, shard int, spans []store.Span) error {
 	e := &d.manifest.Shards[shard]

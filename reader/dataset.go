@@ -64,15 +64,16 @@ type Weighted struct {
 }
 
 // Open makes a dataset of what a pattern stands for in the store of o: paths or
-// addresses,
-// globs ("*" does not cross a slash, "**" does), brace lists
+// addresses, globs ("*" does not cross a slash, "**" does), brace lists
 // ("train-{000..127}.tar"), and several of them joined by "::". The shards
 // stand in the order given, the matches of a glob in byte order. It opens none
 // of them.
 //
 // A pattern that begins with "@" or ends in ".json" is the name of a manifest
 // instead, as `shardtool index --manifest` and widsindex write it: names of
-// shards as seen from its folder, sizes and counts.
+// shards as seen from its folder, sizes and counts. "train.json" and
+// "@train.json" are the same; "@train" is for other names. A manifest does not
+// say where samples stand: see Places, which finds that out when it is asked.
 func Open(ctx context.Context, pattern string, o *Options) (*Dataset, error) {
 	st := storeOf(o)
 	name, marked := strings.CutPrefix(pattern, "@")

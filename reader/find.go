@@ -104,12 +104,12 @@ func (s *set) findPlaces(ctx context.Context, i int) (*Places, error) {
 	if e.Missing {
 		return &Places{}, nil
 	}
+	if e.Compression != compress.None { // as a manifest file tells, or a scan did
+		return nil, s.nowhere(i, e, &found{format: e.Format, compression: e.Compression})
+	}
 	f, err := s.find(ctx, i, e, true)
 	if err != nil {
 		return nil, err
-	}
-	for _, w := range f.warnings {
-		s.warn(w)
 	}
 	switch {
 	case f.places == nil && f.fault != nil && f.samples <= 0:
@@ -117,7 +117,7 @@ func (s *set) findPlaces(ctx context.Context, i int) (*Places, error) {
 	case f.places == nil:
 		return nil, s.nowhere(i, e, f)
 	case f.fault != nil && !s.opts.KeepFaulty:
-		return nil, f.fault
+		return nil, waysOut(f.fault)
 	case e.Samples >= 0 && e.Samples != f.samples:
 		return nil, format.Errorf(format.ErrStale, format.In(e.Name), "it has %d samples by its %s, and %d by its %s", f.samples, f.from, e.Samples, e.From)
 	}

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 
@@ -30,7 +31,7 @@ type Entry struct {
 	Format      Format        // AutoFormat if nobody has looked; then Compression is not known either
 	Type        Type          // AutoType if it is a tar, or nobody has looked
 	Compression compress.Kind // of the whole shard
-	Offsets     bool          // Places of its samples are known
+	Offsets     bool          // Places of its samples are known; where a manifest file told Samples, only asking for them tells
 	From        string        // what told Samples: "manifest", "cache", "sidecar", "scan", or ""
 	Missing     bool          // the shard is not there, and has no samples
 	Fault       error         // what is wrong behind the last of Samples, under KeepFaulty
@@ -207,8 +208,11 @@ func (s *set) learn(ctx context.Context, i int) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.fault != nil && !s.opts.KeepFaulty {
-		return nil, f.fault
+	if f.fault != nil {
+		if !s.opts.KeepFaulty {
+			return nil, waysOut(f.fault)
+		}
+		f.warnings = append(f.warnings, s.warnFaulty(f))
 	}
 	if f.places != nil && !f.kept {
 		a.places.Store(f.places) // nothing would give them again
@@ -219,6 +223,34 @@ func (s *set) learn(ctx context.Context, i int) (warnings []string, err error) {
 	}
 	a.entry.Store(&e)
 	return f.warnings, nil
+}
+
+// waysOut adds to a fault, for which a shard is not counted, what can be done.
+func waysOut(fault error) error {
+	e, ok := fault.(*format.Error)
+	if !ok {
+		return fault
+	}
+	c := *e
+	switch e.Err {
+	case format.ErrWrongFormat, format.ErrUnsupported: // no part of it can be read
+		c.Detail += "; reader.Options.KeepFaulty takes it for a shard without samples"
+	default:
+		c.Detail += "; shardtool repair keeps the samples that are sound, reader.Options.KeepFaulty reads those before the fault, and OnError: Skip or Resync passes over it"
+	}
+	return &c
+}
+
+// warnFaulty says what is left of a faulty shard.
+func (s *set) warnFaulty(f *found) string {
+	what := "none of its samples is read"
+	switch {
+	case f.samples == 1:
+		what = "only the sample before it is read"
+	case f.samples > 1:
+		what = fmt.Sprintf("only the %d samples before it are read", f.samples)
+	}
+	return s.warn(f.fault.Error() + "; " + what)
 }
 
 // newEntry is what a store tells of a shard.

@@ -738,6 +738,25 @@ func TestManifestFiles(t *testing.T) {
 			t.Errorf("%s: %v, want %s", pattern, err, class)
 		}
 	}
+	// Places are found out when they are asked for; of what is compressed there
+	// are none, which takes no look at it. An index that is not used is said once.
+	put(t, dir, map[string][]byte{"data/a.tar.idx": indexOf(t, "a.tar", tarOf(t, 3), index.WDS)})
+	var log bytes.Buffer
+	for _, scan := range []reader.Scan{reader.ScanAuto, reader.ScanAlways} {
+		log.Reset()
+		st := &counted{Store: &store.Local{}}
+		d, err := reader.Open(t.Context(), "meta/x.json", &reader.Options{CacheDir: "-", Store: st, Scan: scan, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.opens.Store(0)
+		if _, err := d.Places(t.Context(), 1); !errors.Is(err, format.ErrUnsupported) || !strings.Contains(err.Error(), "gzip") || st.opens.Load() != 0 {
+			t.Errorf("%v, %d opened", err, st.opens.Load())
+		}
+		if p, err := d.Places(t.Context(), 0); err != nil || p.Len() != 4 || strings.Count(log.String(), "level=WARN") != 1 {
+			t.Errorf("%v, %v, log %s", p, err, &log)
+		}
+	}
 	// A count is of all samples.
 	d, err = reader.Open(t.Context(), "meta/x.json", &reader.Options{CacheDir: "-", Store: &store.Local{}, OnError: format.Skip})
 	if err != nil {

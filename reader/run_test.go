@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -463,19 +464,27 @@ func TestFaultyShardsAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name, class string
 		samples     int64
+		help, left  string
 	}{
-		{"bad.tar", "corrupt", 3}, {"late.tar", "duplicate", 2}, {"cut.tfrecord", "truncated", 3}, {"none.tar", "wrong-format", 0},
+		{"bad.tar", "corrupt", 3, "shardtool repair", "only the 3 samples before it are read"},
+		{"late.tar", "duplicate", 2, "OnError: Skip or Resync", "only the 2 samples before it are read"},
+		{"cut.tfrecord", "truncated", 3, "reader.Options.KeepFaulty", "only the 3 samples before it are read"},
+		{"none.tar", "wrong-format", 0, "reader.Options.KeepFaulty", "none of its samples is read"},
 	} {
 		names := []string{"good.tar", tt.name}
 		_, err := reader.New(st, names, &reader.Options{CacheDir: "-"}).Manifest(t.Context())
-		if e := format.AsError(err); format.Class(err) != tt.class || e == nil || e.Shard != tt.name {
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.class)
+		if e := format.AsError(err); format.Class(err) != tt.class || e == nil || e.Shard != tt.name || !strings.Contains(e.Detail, tt.help) {
+			t.Errorf("%s: %v, want %s and %s", tt.name, err, tt.class, tt.help)
 		}
-		d := reader.New(st, names, &reader.Options{CacheDir: "-", KeepFaulty: true})
+		var log bytes.Buffer
+		d := reader.New(st, names, &reader.Options{CacheDir: "-", KeepFaulty: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		m, err := d.Manifest(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
+		}
+		if len(m.Warnings) != 1 || !strings.HasPrefix(m.Warnings[0], m.Shards[1].Fault.Error()) || !strings.HasSuffix(m.Warnings[0], tt.left) || strings.Count(log.String(), "level=WARN") != 1 {
+			t.Errorf("%s: warnings %q, log %s", tt.name, m.Warnings, &log)
 		}
 		if e := m.Shards[1]; e.Samples != tt.samples || format.Class(e.Fault) != tt.class || m.Shards[0].Fault != nil {
 			t.Errorf("%s: %+v, want %d samples and %s", tt.name, e, tt.samples, tt.class)

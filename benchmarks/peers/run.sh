@@ -22,25 +22,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 	{ apt-get install -y -qq "${missing[@]}" || { apt-get update -qq && apt-get install -y -qq "${missing[@]}"; }; } >/dev/null
 fi
 
-# A group of packages that cannot be installed leaves its reason in absent/GROUP, and the others are measured.
-pinned=$(sha256sum <"$here/requirements.txt" | cut -c1-16)
-if [ "$(cat "$work/installed" 2>/dev/null || true)" != "$pinned" ]; then
-	rm -rf "$work/venv" "$work/absent" "$work/installed"
-	mkdir "$work/absent"
-	python3 -m venv "$work/venv"
-	for group in $(sed -n 's/^# group //p' "$here/requirements.txt"); do
-		echo "installing $group" >&2
-		awk -v g="$group" '/^# group / {on = $3 == g; next} /^[^#]/ && on' "$here/requirements.txt" >"$work/group.txt"
-		if ! "$work/venv/bin/python" -m pip install -q --disable-pip-version-check -r "$work/group.txt" 2>"$work/pip.log"; then
-			{ grep -m1 '^ERROR' "$work/pip.log" || tail -n1 "$work/pip.log"; } >"$work/absent/$group"
-		fi
-	done
-	echo "$pinned" >"$work/installed"
-fi
-if [ -e "$work/absent/arrays" ]; then
-	echo "numpy and Pillow cannot be installed: $(cat "$work/absent/arrays")" >&2
-	exit 1
-fi
+bash "$here/install.sh" "$work"
 
 (cd "$root" && go build -o "$work/shardtool" ./cmd/shardtool && go build -o "$work/fixed" ./benchmarks/peers/fixed)
 make -s -C "$here/libjpeg" OUT="$work"

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"shardtool/format"
+	"shardtool/reader"
 	"shardtool/reader/store"
 	"shardtool/reader/store/stores"
 )
@@ -118,8 +121,9 @@ func (c *call) end(err error) error {
 	}
 }
 
-// Paths returns the verb's paths with globs, braces and lists expanded, in the
-// order given. None at all is ErrUsage, naming the verb's synopsis.
+// Paths returns the verb's paths with globs, braces, lists and manifests
+// expanded, in the order given. None at all is ErrUsage, naming the verb's
+// synopsis.
 func (c *call) Paths() ([]string, error) {
 	args := c.Args().Slice()
 	if len(args) == 0 {
@@ -128,9 +132,32 @@ func (c *call) Paths() ([]string, error) {
 	return c.expand(args)
 }
 
-// expand is store.Expand, with standard input at most once.
+// isManifest tells the name of a manifest as reader.Open does.
+func isManifest(path string) bool {
+	return strings.HasPrefix(path, "@") || strings.HasSuffix(path, ".json")
+}
+
+// expand is store.Expand, with the shards that a manifest names in its place,
+// and standard input at most once.
 func (c *call) expand(patterns []string) ([]string, error) {
-	names, err := store.Expand(c.Context.Context, c.Store, patterns...)
+	var names []string
+	for len(patterns) > 0 {
+		n, find := 1, c.listed
+		if !isManifest(patterns[0]) {
+			if n = slices.IndexFunc(patterns, isManifest); n < 0 {
+				n = len(patterns)
+			}
+			find = func(patterns ...string) ([]string, error) {
+				return store.Expand(c.Context.Context, c.Store, patterns...)
+			}
+		}
+		more, err := find(patterns[:n]...)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, more...)
+		patterns = patterns[n:]
+	}
 	stdin := 0
 	for _, name := range names {
 		if name == "-" {
@@ -140,7 +167,20 @@ func (c *call) expand(patterns []string) ([]string, error) {
 	if stdin > 1 {
 		return nil, usageError("standard input (-) is given %d times, and can be read once", stdin)
 	}
-	return names, err
+	return names, nil
+}
+
+// listed returns the names of the shards of manifests.
+func (c *call) listed(manifests ...string) ([]string, error) {
+	var names []string
+	for _, m := range manifests {
+		d, err := reader.Open(c.Context.Context, m, &reader.Options{Store: c.Store})
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, d.Shards()...)
+	}
+	return names, nil
 }
 
 // output is standard output: buffered, and flushed by the line where a person

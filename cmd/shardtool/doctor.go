@@ -192,12 +192,13 @@ func sampleSize(ctx context.Context, st store.Store, name string) (float64, erro
 	return float64(s.End()) / float64(n), nil
 }
 
-// advise says what a rate means for training.
-func (d *doctor) advise(text string, connections int, rate, sample float64, hint string) error {
+// advise says what a rate means for training, by the mean size of the samples
+// that some shard begins with.
+func (d *doctor) advise(text string, connections int, rate, sample float64, shard, hint string) error {
 	r := doctorRow{Check: "advice", Status: fine, Detail: text, Hint: hint, Connections: connections, MBPerS: rounded(rate)}
 	if sample > 0 {
 		r.SamplesPerS = rounded(rate * 1e6 / sample)
-		r.Detail += fmt.Sprintf("; about %.0f samples/s of %s", r.SamplesPerS, sizeText(int64(sample)))
+		r.Detail += fmt.Sprintf("; about %.0f samples/s of %s, the mean of the %s shard", r.SamplesPerS, sizeText(int64(sample)), shard)
 	}
 	return d.say(r)
 }

@@ -58,7 +58,7 @@ func TestDoctor(t *testing.T) {
 			"connection": "ok 127.0.0.1", "clock": "ok as the server's", "credentials": "ok from EnvConfigCredentials", "region": "ok us-east-1",
 			"shards": "warn 2 shards, 2.888 MB: 1.444 MB to 1.444 MB each; 1 object besides", "index": "warn 1 of 2 shards",
 			"ranges": "ok 206", "if-match": "ok 412", "checksums": "ok none",
-			"bandwidth": "ok 16 connections: ", "advice": "ok samples/s of 8",
+			"bandwidth": "ok 16 connections: ", "advice": "ok KB, the mean of the first shard",
 		}},
 		{"sound object", object(shard), []string{"s3://b/train/0.tar"}, nil, 0, want{"shards": "ok 1 shard, 1.444 MB", "index": "", "advice": "ok "}},
 		{"sound pattern", object(shard), []string{"s3://b/train/{0..1}.tar", "--connections", "2"}, nil, 0, want{

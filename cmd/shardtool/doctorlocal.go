@@ -70,7 +70,7 @@ func (d *doctor) read(ctx context.Context, e store.Entry) error {
 	if sample == 0 {
 		return nil
 	}
-	return d.advise("one reader", 1, rate, sample, "")
+	return d.advise("one reader", 1, rate, sample, "largest", "")
 }
 
 func (d *doctor) drain(ctx context.Context, name string) (int64, error) {

@@ -624,5 +624,5 @@ func (d *remoteDoctor) conclude(ctx context.Context, rates []rate) error {
 		text = fmt.Sprintf("the rate still grows at %s: %.1f MB/s", counted(last.connections, "connection"), last.mbPerS)
 		hint = fmt.Sprintf("measure more: --connections %d", 4*last.connections)
 	}
-	return d.advise(text, enough.connections, enough.mbPerS, sample, hint)
+	return d.advise(text, enough.connections, enough.mbPerS, sample, "first", hint)
 }

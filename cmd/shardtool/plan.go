@@ -23,7 +23,7 @@ func planCommand() *cli.Command {
 		About: `IN are shards, or one manifest (@train.json, see index --manifest). No shard is read
 but to count its samples where no index does. It prints how many samples an epoch has and
 loses at its tail, its steps, what each rank reads and how, the worst case of
-memory, the fingerprints of plan and manifest, and warns of what is probably not
+memory (batches are made ahead, and held while the trainer uses them), the fingerprints of plan and manifest, and warns of what is probably not
 wanted.
 
 ` + columnsHelp,
@@ -71,6 +71,8 @@ type planRow struct {
 	Uncounted      []string `json:"uncounted"` // the first shards whose number of samples is not known
 	UncountedTotal int      `json:"uncounted_total"`
 	Warnings       []string `json:"warnings"`
+
+	from string // what tells where samples stand, for people
 }
 
 type lostRow struct {
@@ -160,13 +162,32 @@ func newPlanner(c *call, ds *reader.Dataset, o *loader.Options) (*planner, error
 	}
 	defer l.Close()
 	p := &planner{c: c, o: o, ds: ds, manifest: m, plan: l.Plan(), memory: l.Memory(), counted: m.Samples() >= 0}
-	places := true
 	for i := range m.Shards {
-		places = places && m.Shards[i].Offsets
 		p.remote = p.remote || isRemote(m.Shards[i].Name)
 	}
-	p.scatter = o.Shuffle == order.Global || o.Shuffle == order.None && o.World > 1 && p.counted && places
+	p.scatter = o.Shuffle == order.Global || o.Shuffle == order.None && o.World > 1 && p.counted && p.placed()
 	return p, nil
+}
+
+// placed reports whether it is known where all samples stand.
+func (p *planner) placed() bool {
+	for i := range p.manifest.Shards {
+		if p.manifest.Shards[i].Samples > 0 && !p.hasPlaces(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasPlaces is that for a shard. Of one that a manifest file lists it asks, as
+// reading it will.
+func (p *planner) hasPlaces(shard int) bool {
+	e := &p.manifest.Shards[shard]
+	if e.Offsets || e.From != "manifest" {
+		return e.Offsets
+	}
+	_, err := p.ds.Places(p.c.Context.Context, shard)
+	return err == nil
 }
 
 func (p *planner) row() (*planRow, error) {
@@ -178,7 +199,7 @@ func (p *planner) row() (*planRow, error) {
 		Manifest: p.plan.ManifestFingerprint(), Uncounted: []string{}, Warnings: []string{},
 	}
 	if p.scatter {
-		r.Reading = "samples"
+		r.Reading, r.from = "samples", p.placesFrom()
 	}
 	print, err := p.plan.Fingerprint(o.World)
 	if err != nil {
@@ -195,6 +216,29 @@ func (p *planner) row() (*planRow, error) {
 	}
 	p.warn(r)
 	return r, nil
+}
+
+// placesFrom says what tells where the samples stand. The cache has what was
+// counted before, from the headers.
+func (p *planner) placesFrom() string {
+	var index, headers bool
+	for i := range p.manifest.Shards {
+		switch p.manifest.Shards[i].From {
+		case "sidecar":
+			index = true
+		case "scan", "cache":
+			headers = true
+		default:
+			return "at their places"
+		}
+	}
+	switch {
+	case index && headers:
+		return "at their places, known from indexes and headers"
+	case index:
+		return "at the places that the index tells"
+	}
+	return "at their places, known from the headers"
 }
 
 func (p *planner) shards(r *planRow) {
@@ -354,7 +398,7 @@ func (p *planner) runs(row *rankRow, m *order.Machine) {
 			n := float64(e.Size)
 			if r.To >= 0 && e.Samples > 0 && n >= 0 {
 				from := r.From
-				if !e.Offsets {
+				if from > 0 && !p.hasPlaces(int(r.Shard)) {
 					from = 0 // it is read from its start
 				}
 				n = p.bytesOf(int(r.Shard), r.To-from)
@@ -397,8 +441,8 @@ func (p *planner) samples(row *rankRow, w *walked) {
 func (p *planner) warn(r *planRow) {
 	add := func(msg string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(msg, args...)) }
 	if n := r.UncountedTotal; n > 0 {
-		add("%s of %d have no index and no count, first %s: steps and shares are not known before they are read; shardtool index makes indexes, --scan always counts",
-			counted(n, "shard"), r.Shards, r.Uncounted[0])
+		add("%d of %s without index and count, first %s: steps and shares are not known before they are read; shardtool index makes indexes, --scan always counts",
+			n, counted(r.Shards, "shard"), r.Uncounted[0])
 	}
 	r.Warnings = append(r.Warnings, p.manifest.Warnings...)
 	r.Warnings = append(r.Warnings, order.Warnings(p.plan, p.o.World)...)
@@ -441,33 +485,47 @@ func epochOf(r *planRow) string {
 func (r *planRow) text() string {
 	var b strings.Builder
 	line := func(name, msg string, args ...any) { fmt.Fprintf(&b, "%-9s %s\n", name, fmt.Sprintf(msg, args...)) }
-	line("samples", "%s of %s%s; %s emitted an epoch", numberText(r.Samples, "?"), counted(r.Shards, "shard"), bytesText(r.Bytes, " of "), numberText(r.Emitted, "?"))
+	given := "in its batches"
+	if r.Echo != 1 {
+		given = "with the echo"
+	}
+	line("samples", "%s of %s%s in an epoch, %s %s", numberText(r.Samples, "?"), counted(r.Shards, "shard"), bytesText(r.Bytes, " of "), numberText(r.Emitted, "?"), given)
 	epochs := counted(r.Epochs, "epoch")
 	if r.Epochs == order.Endless {
 		epochs = "epochs without end"
 	}
-	line("steps", "%s an epoch of %d samples, %d for each of %s; %s", numberText(r.Steps, "?"), r.Batch, r.PerRank, counted(r.World, "rank"), epochs)
+	batch := counted(r.Batch, "sample")
+	if r.World > 1 {
+		batch += fmt.Sprintf(", %d on each rank", r.PerRank)
+	}
+	line("steps", "%s an epoch; a batch is %s; %s", numberText(r.Steps, "?"), batch, epochs)
 	switch {
 	case r.Lost != nil && r.Lost.Samples > 0:
-		line("tail", "%s: %d samples of an epoch are left out, about %s", r.Tail, r.Lost.Samples, sizeText(r.Lost.Bytes))
+		line("tail", "%s: leaves out %s of an epoch, about %s", r.Tail, counted(r.Lost.Samples, "sample"), sizeText(r.Lost.Bytes))
 	case r.Padding != nil && *r.Padding > 0:
-		line("tail", "%s: %d places of an epoch count for nothing", r.Tail, *r.Padding)
+		line("tail", "%s: fills up an epoch with %s for nothing", r.Tail, counted(*r.Padding, "place"))
 	default:
 		line("tail", "%s", r.Tail)
 	}
 	line("order", "shuffle %s, %s", r.Shuffle, counted(r.Lanes, "lane"))
 	if r.Echo != 1 {
-		line("echo", "each %s %v times, buffer %d", r.Unit, r.Echo, r.Buffer)
+		buffer := ", without a buffer"
+		if r.Buffer > 0 {
+			buffer = fmt.Sprintf(", from a buffer of %d", r.Buffer)
+		}
+		line("echo", "each %s %v times%s", r.Unit, r.Echo, buffer)
 	}
 	if r.Reading == "samples" {
-		line("reading", "samples one by one, at the places that the index tells")
+		line("reading", "samples one by one, %s", r.from)
 	} else {
 		line("reading", "stretches of shards, in order")
 	}
 	r.rankText(line)
 	var terms []string
 	for _, t := range r.Memory {
-		terms = append(terms, sizeText(t.Bytes)+" "+t.Name)
+		if t.Bytes > 0 {
+			terms = append(terms, sizeText(t.Bytes)+" for "+t.Name)
+		}
 	}
 	line("memory", "at most %s: %s", sizeText(r.MemoryBytes), strings.Join(terms, ", "))
 	line("plan", "%s", r.Plan)
@@ -483,15 +541,22 @@ func (r *planRow) rankText(line func(name, msg string, args ...any)) {
 	const most = 8
 	for i, k := range r.Ranks {
 		if i == most {
-			line("", "and %d more ranks", len(r.Ranks)-most)
+			line("", "and %s more", counted(len(r.Ranks)-most, "rank"))
 			return
 		}
-		text := fmt.Sprintf("%s samples of %s%s an epoch", numberText(k.Samples, "?"), counted(k.Shards, "shard"), bytesText(k.Bytes, ", "))
+		text := fmt.Sprintf("%s of %s%s an epoch", samplesText(k.Samples), counted(k.Shards, "shard"), bytesText(k.Bytes, ", "))
 		if k.Requests != nil {
-			text += fmt.Sprintf(", %d requests", *k.Requests)
+			text += ", " + counted(*k.Requests, "request")
 		}
 		line(fmt.Sprintf("rank %d", k.Rank), "%s", text)
 	}
+}
+
+func samplesText(n *int64) string {
+	if n == nil {
+		return "? samples"
+	}
+	return counted(*n, "sample")
 }
 
 func numberText(n *int64, none string) string {

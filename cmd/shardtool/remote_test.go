@@ -118,7 +118,7 @@ func TestRemoteExitCodes(t *testing.T) {
 		{"cat --cache-size 1GB s3://b/good.tar", 2, `--cache-size goes with --cache`},
 		{"cat --cache x --cache-size lots s3://b/good.tar", 2, `--cache-size lots: a number of bytes`},
 		{"cat --endpoint-url me:secret@minio:9000 s3://b/good.tar", 2, `^shardtool: --endpoint-url begins with http:// or https://\n$`},
-		{"bench --warmup 1ms --duration 1ms SERVER/b/good.tar?sig=secret --columns key", 0, `^http://127.0.0.1:\d+/b/good.tar\?sig=REDACTED: 1 shards`},
+		{"bench --warmup 1ms --duration 1ms SERVER/b/good.tar?sig=secret --columns key", 0, `^http://127.0.0.1:\d+/b/good.tar\?sig=REDACTED: 1 shard,`},
 		{"plan ACCOUNT/b/stale/x.tar", 0, `warning +the index http://127.0.0.1:\d+/b/stale/x.tar.idx is not used: http://127`},
 		{"plan --shuffle global SERVER/b/good.tar?sig=secret", 2, `first http://127.0.0.1:\d+/b/good.tar\?sig=REDACTED: make an index`},
 	} {

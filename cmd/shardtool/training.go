@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,8 +111,11 @@ func (c *call) excluded() ([]loader.Exclusion, error) {
 func (c *call) dataset(o *reader.Options) (*reader.Dataset, error) {
 	o.Store = c.Store
 	o.Scan = scans[c.String("scan")]
-	if first := c.Args().First(); c.NArg() == 1 && (strings.HasPrefix(first, "@") || strings.HasSuffix(first, ".json")) {
-		return reader.Open(c.Context.Context, first, o)
+	if slices.ContainsFunc(c.Args().Slice(), isManifest) {
+		if c.NArg() > 1 {
+			return nil, usageError("a manifest (@FILE, or FILE.json) is a data set by itself, and there are %d paths", c.NArg())
+		}
+		return reader.Open(c.Context.Context, c.Args().First(), o)
 	}
 	names, err := c.Paths()
 	if err != nil {

@@ -21,7 +21,8 @@ func verifyCommand() *cli.Command {
 		About: `Checks every checksum, length and header, the grouping of samples, the end of
 compressed streams, and the index beside a shard, if there is one. It goes on
 after a fault and reports them all. What a reader would only warn of, such as a
-missing end marker, is a fault here.`,
+missing end marker, is a fault here. IN may be a manifest (@train.json, see index
+--manifest), for all shards that it names.`,
 		Examples: []string{
 			"shardtool verify train-{000..127}.tar",
 			"shardtool verify --json --max-errors 10 train-*.tfrecord",

@@ -302,6 +302,19 @@ func TestRestoreWithAnotherFactor(t *testing.T) {
 	}
 }
 
+// mixed is a mix by two lanes: of all shards but the last one or two, and of
+// the rest, so that both halves have a shard at least.
+func mixed(s order.Shuffle, counts ...int64) trial {
+	if len(counts) == 1 {
+		counts = append(counts, counts[0])
+	}
+	tr := counted(order.Plan{Batch: 4, Lanes: 2, Shuffle: s}, counts...)
+	all := tr.Plan.Parts[0].Shards
+	n := (len(all) + 1) / 2
+	tr.Plan.Parts = []order.Part{{Shards: all[:n], Weight: 1}, {Shards: all[n:], Weight: 1}}
+	return tr
+}
+
 func TestWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		tr    trial
@@ -309,7 +322,7 @@ func TestWarnings(t *testing.T) {
 		want  string
 	}{
 		{counted(order.Plan{Batch: 4}, 8), 1, ""},
-		{counted(order.Plan{Batch: 4, Tail: order.TailDrop}, 10), 1, "the tail leaves out 2 of the 10 emissions of an epoch"},
+		{counted(order.Plan{Batch: 4, Tail: order.TailDrop}, 10), 1, "the tail leaves out 2 of the 10 samples of an epoch"},
 		{counted(order.Plan{Batch: 4, Tail: order.TailDrop}, 3), 1, "do not fill a batch of 4"},
 		{counted(order.Plan{Batch: 4, Steps: 1}, 8), 1, "epochs of 1 steps leave out 4 of 8"},
 		{counted(order.Plan{Batch: 4, Shuffle: order.Global, Factor: 2 * order.One}, 8), 1, "2 batches in a row hold the same samples; give the echo a buffer of 8 or more"},
@@ -321,8 +334,16 @@ func TestWarnings(t *testing.T) {
 		{counted(order.Plan{Batch: 4, Shuffle: order.Stream(4, 7)}, 2, 2, 2, 2), 1, "a buffer of 7 among 4 lanes mixes nothing"},
 		{uncounted(order.Plan{Batch: 4, Shuffle: order.Stream(4, 8)}, 2), 1, "same number of ranks"},
 		{trial{}, 1, ""},
+		{mixed(order.Block(4), 8, 8, 8, 8), 1, ""},
+		{mixed(order.Block(4), 8, 8, 8), 1, "!1 shard in data set 1 of the mix for 2 lanes: several lanes read stretches of the same shard"},
+		{mixed(order.Block(4), 8), 1, "!1 shard in data set 0 of the mix, 1 shard in data set 1 of the mix for 2 lanes: several"},
 	} {
 		got := strings.Join(order.Warnings(tt.tr.Plan, tt.world), "; ")
+		if once, ok := strings.CutPrefix(tt.want, "!"); ok {
+			if tt.want = once; strings.Count(got, "stretches") != 1 {
+				t.Errorf("%q: not once", got)
+			}
+		}
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}

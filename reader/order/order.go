@@ -84,7 +84,11 @@ const (
 // String returns the word that commands use: default, drop, keep, pad or wrap.
 func (t Tail) String() string { return [...]string{"default", "drop", "keep", "pad", "wrap"}[t] }
 
-// Ends is what becomes of a mix when one of its parts ends.
+// Ends is what becomes of a mix when one of its parts ends. Restart: the part
+// begins anew, and the epoch ends when every part was read once, so that parts
+// which are short for their weight come several times. Stop: the epoch ends
+// before the first sample that a part no longer has, and what is left of the
+// others is left out. Either is counted in each lane by itself.
 type Ends uint8
 
 const (
@@ -118,11 +122,15 @@ var (
 )
 
 // Block takes the shards in random order and mixes open of them, counted over
-// all lanes; counts must be known.
+// all lanes: samples are taken from those in turn at random, each shard in its
+// own order, and one that ends makes room for the next. Each lane has at least
+// one shard open, so that Block(16) opens 64 of a plan with 64 lanes (see
+// Plan.Lanes). Counts must be known.
 func Block(open int) Shuffle { return Shuffle{mode: block, open: open} }
 
-// Stream is Block with a buffer of samples behind it, also counted over all
-// lanes, from which they come out at random. Counts may be unknown.
+// Stream is Block, with at least one shard open for each lane too, and a buffer
+// of samples behind it, also counted over all lanes, from which they come out
+// at random. Counts may be unknown.
 func Stream(open, buffer int) Shuffle { return Shuffle{mode: stream, open: open, buffer: buffer} }
 
 // Buffer returns how many samples Stream keeps in its buffer, over all lanes.

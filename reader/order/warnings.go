@@ -1,6 +1,9 @@
 package order
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Warnings says what of a plan is allowed but probably not wanted, for a world
 // of that many ranks. A plan that New refuses has none.
@@ -30,10 +33,8 @@ func (m *Machine) warnStreams(add func(string, ...any)) {
 		return
 	}
 	lanes := m.plan.Lanes
-	for k := range m.parts {
-		if n := len(m.parts[k].filled); n > 0 && n < lanes {
-			add("%s for %d lanes: several lanes read stretches of the same shard", plural(n, "shard"), lanes)
-		}
+	if few := m.fewShards(); few != "" {
+		add("%s for %s: several lanes read stretches of the same shard", few, plural(lanes, "lane"))
 	}
 	if s.open < lanes {
 		add("shuffle %v opens one shard for each lane, which makes %d", s, lanes)
@@ -46,17 +47,45 @@ func (m *Machine) warnStreams(add func(string, ...any)) {
 	}
 }
 
+// fewShards says how many shards there are where they are fewer than the lanes,
+// of a mix by its first parts of which that is so.
+func (m *Machine) fewShards() string {
+	const most = 4
+	var few []string
+	more := 0
+	for k := range m.parts {
+		n := len(m.parts[k].filled)
+		switch {
+		case n == 0 || n >= m.plan.Lanes:
+		case len(m.parts) == 1:
+			return plural(n, "shard")
+		case len(few) == most:
+			more++
+		default:
+			few = append(few, fmt.Sprintf("%s in data set %d of the mix", plural(n, "shard"), k))
+		}
+	}
+	if more > 0 {
+		few = append(few, fmt.Sprintf("and few in %d more", more))
+	}
+	return strings.Join(few, ", ")
+}
+
 // warnTail looks at what an epoch leaves out.
 func (m *Machine) warnTail(add func(string, ...any)) {
 	x := m.extent
 	given := x.steps * int64(m.plan.Batch)
+	things := "samples"
+	if m.plan.Factor > One {
+		things = "emissions"
+	}
 	switch {
 	case !m.counted || x.fresh == 0:
 	case x.steps == 0:
 		add("the %d samples of an epoch do not fill a batch of %d", x.fresh, m.plan.Batch)
 	case given < x.whole && m.plan.Steps > 0:
-		add("epochs of %d steps leave out %d of %d emissions", x.steps, x.whole-given, x.whole)
+		add("epochs of %d steps leave out %d of %d %s", x.steps, x.whole-given, x.whole, things)
 	case given < x.whole:
-		add("the tail leaves out %d of the %d emissions of an epoch", x.whole-given, x.whole)
+		add("the tail leaves out %d of the %d %s of an epoch", x.whole-given, x.whole, things)
 	}
 }

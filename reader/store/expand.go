@@ -168,7 +168,7 @@ func (e *expansion) glob(name string) error {
 	}
 	names, err := Glob(e.ctx, e.st, name)
 	if err != nil {
-		return nameError(name, err)
+		return globError(name, err)
 	}
 	if len(names) == 0 {
 		return patternError(format.ErrNotFound, name, "nothing matches")
@@ -179,6 +179,18 @@ func (e *expansion) glob(name string) error {
 		}
 	}
 	return nil
+}
+
+// globError names a glob, and not only what all its matches begin with, which
+// is what a store was asked to list.
+func globError(pattern string, err error) error {
+	e, ok := err.(*format.Error)
+	if !ok || !strings.HasPrefix(pattern, e.Shard) && !strings.HasPrefix(globPrefix(pattern), e.Shard) {
+		return nameError(pattern, err)
+	}
+	c := *e
+	c.Shard = pattern
+	return &c
 }
 
 func (e *expansion) literal(name string) error {

@@ -310,3 +310,37 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+// refusing lists nothing, and names what it was asked to list, as stores do.
+type refusing struct {
+	store.Store
+	other string // named instead
+}
+
+func (r refusing) List(_ context.Context, prefix string) iter.Seq2[store.Entry, error] {
+	if r.other != "" {
+		prefix = r.other
+	}
+	return func(yield func(store.Entry, error) bool) {
+		yield(store.Entry{}, format.Errorf(format.ErrDenied, format.In(prefix), "the server says so"))
+	}
+}
+
+// An error names the glob as it was written, and not up to its first star; what
+// else it names stays.
+func TestErrorsNameTheWholeGlob(t *testing.T) {
+	for _, tt := range []struct{ pattern, want string }{
+		{"s3://bucket/train/photos-*.tar", "s3://bucket/train/photos-*.tar: denied: the server says so"},
+		{"s3://bucket/{train,val}/?.tar", "s3://bucket/train/?.tar: denied: the server says so"},
+		{`s3://bucket/a\*b-*.tar`, `s3://bucket/a\*b-*.tar: denied: the server says so`},
+		{"s3://KEY:SECRET@bucket/**", "s3://bucket/**: denied: the server says so"},
+	} {
+		_, err := store.Expand(t.Context(), refusing{}, tt.pattern)
+		if err == nil || err.Error() != tt.want || !errors.Is(err, format.ErrDenied) {
+			t.Errorf("%s: %v, want %s", tt.pattern, err, tt.want)
+		}
+	}
+	if _, err := store.Expand(t.Context(), refusing{other: "s3://bucket/train/x"}, "s3://bucket/train/*"); err == nil || !strings.HasPrefix(err.Error(), "s3://bucket/train/x: ") {
+		t.Errorf("%v", err)
+	}
+}
