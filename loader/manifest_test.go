@@ -186,19 +186,24 @@ func (a *away) about(suffix string) (n int) {
 	return n
 }
 
-// A compressed shard that was read to be counted is not read again for places
-// that it does not have.
-func TestCompressedShardsAreCountedOnce(t *testing.T) {
-	names := zipped(t, labelled(t, t.TempDir(), 5, 4)).Shards()
-	dir := filepath.Dir(names[0])
-	st := &away{Store: &store.Local{}, dir: dir}
-	for i := range names {
-		names[i] = bucketName + filepath.Base(names[i])
-	}
-	ds := reader.New(st, names, &reader.Options{Scan: reader.ScanAlways, CacheDir: "-"})
-	l, err := New(t.Context(), ds, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 2, World: 2})
-	if err != nil || l.scatter || len(st.opened) != 2 {
-		t.Errorf("opened %q, %v", st.opened, err)
+// A shard that was read as a whole to be counted is not read again for places
+// that it does not have, because it is compressed or samples are left out.
+func TestShardsAreCountedOnce(t *testing.T) {
+	for _, o := range []reader.Options{{}, {OnError: format.Skip}} {
+		ds := labelled(t, t.TempDir(), 5, 4)
+		if o.OnError == format.Stop {
+			ds = zipped(t, ds)
+		}
+		st := &away{Store: &store.Local{}, dir: filepath.Dir(ds.Shards()[0])}
+		var names []string
+		for _, n := range ds.Shards() {
+			names = append(names, bucketName+filepath.Base(n))
+		}
+		o.Scan, o.CacheDir = reader.ScanAlways, "-"
+		l, err := New(t.Context(), reader.New(st, names, &o), &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 2, World: 2})
+		if err != nil || l.scatter || len(st.opened) != 2 {
+			t.Errorf("on error %v: opened %q, %v", o.OnError, st.opened, err)
+		}
 	}
 }
 

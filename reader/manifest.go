@@ -236,7 +236,7 @@ func waysOut(fault error) error {
 	case format.ErrWrongFormat, format.ErrUnsupported: // no part of it can be read
 		c.Detail += "; reader.Options.KeepFaulty takes it for a shard without samples"
 	default:
-		c.Detail += "; shardtool repair keeps the samples that are sound, reader.Options.KeepFaulty reads those before the fault, and OnError: Skip or Resync passes over it"
+		c.Detail += "; shardtool repair keeps the samples that are sound, reader.Options.KeepFaulty reads those before the fault, and OnError: Resync passes over what is damaged"
 	}
 	return &c
 }
