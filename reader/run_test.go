@@ -467,7 +467,7 @@ func TestFaultyShardsAreCounted(t *testing.T) {
 		help, left  string
 	}{
 		{"bad.tar", "corrupt", 3, "shardtool repair", "only the 3 samples before it are read"},
-		{"late.tar", "duplicate", 2, "OnError: Skip or Resync", "only the 2 samples before it are read"},
+		{"late.tar", "duplicate", 2, "OnError: Resync", "only the 2 samples before it are read"},
 		{"cut.tfrecord", "truncated", 3, "reader.Options.KeepFaulty", "only the 3 samples before it are read"},
 		{"none.tar", "wrong-format", 0, "reader.Options.KeepFaulty", "none of its samples is read"},
 	} {
