@@ -14,6 +14,7 @@ if [ -n "${PEERS-yes}" ]; then
 	work=${XDG_CACHE_HOME:-$HOME/.cache}/shardtool-peers-bench
 	bash benchmarks/peers/install.sh "$work" arrays torch tfio
 	peers=(-peer "webdataset, pipe:curl, torch's loader=$work/venv/bin/python benchmarks/peers/s3_webdataset.py"
-		-peer "tf.data, tensorflow-io, TFRecord=$work/tfio/bin/python benchmarks/peers/s3_tfdata.py")
+		-peer "tf.data, tensorflow-io, TFRecord, 1 parallel read=$work/tfio/bin/python benchmarks/peers/s3_tfdata.py 1"
+		-peer "tf.data, tensorflow-io, TFRecord, 4 parallel reads=$work/tfio/bin/python benchmarks/peers/s3_tfdata.py 4")
 fi
 bash .ci/servers.sh "$built/s3" -rounds "$rounds" "${peers[@]}" "$@"

@@ -463,6 +463,18 @@ def npy_is_numpys():
         same((got.dtype, got.shape, got.tobytes()), (want.dtype, want.shape, want.tobytes()), name)
 
 
+@check
+def codec_expectations_are_what_the_tools_make():
+    """What format/codec is tested against, made anew by NumPy, webdataset and TensorFlow."""
+    folder = fresh()
+    os.mkdir(os.path.join(folder, "make"))
+    recipe = shutil.copy(os.path.join(FIXTURES, "make", "codec.py"), os.path.join(folder, "make"))
+    made = subprocess.run([sys.executable, recipe], capture_output=True, text=True)
+    same(made.returncode, 0, made.stderr)
+    with open(os.path.join(folder, "codec", "expected.json"), "rb") as got, open(os.path.join(FIXTURES, "codec", "expected.json"), "rb") as want:
+        same(got.read(), want.read(), "expected.json")
+
+
 # --- running ---------------------------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,11 @@
-"""s3_tfdata.py INPUT: tf.data over S3, which tensorflow-io adds to it: TFRecords, as many at a time as there may be connections (each file
-is read by one; the client of tensorflow-io opens more where it likes). Reads all records once and delivers batches of 64 samples' bytes.
-INPUT and what is printed: benchmarks/s3/main.go."""
+"""s3_tfdata.py READS INPUT: tf.data over S3, which tensorflow-io adds to it: TFRecords, by so many parallel reads. It opens files ahead of
+them, three for each read: with more than one it has more connections than the others may. Reads all records once and delivers batches of 64
+samples' bytes. INPUT and what is printed: benchmarks/s3/main.go."""
 import json, os, sys, time
 
-with open(sys.argv[1]) as f:
+with open(sys.argv[2]) as f:
     TOLD = json.load(f)
-os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", S3_ENDPOINT=TOLD["endpoint"], S3_USE_HTTPS="0", S3_VERIFY_SSL="0")
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", S3_ENDPOINT=TOLD["endpoint"], S3_USE_HTTPS="0", S3_VERIFY_SSL="0", S3_DISABLE_MULTI_PART_DOWNLOAD="1")
 import tensorflow as tf
 import tensorflow_io  # for its file systems
 
@@ -15,7 +15,7 @@ def parse(records):
 
 
 def main():
-    files = tf.data.TFRecordDataset(TOLD["records"], buffer_size=8 << 20, num_parallel_reads=TOLD["connections"])
+    files = tf.data.TFRecordDataset(TOLD["records"], buffer_size=8 << 20, num_parallel_reads=int(sys.argv[1]))
     data = files.batch(64).map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
     begun = time.monotonic()
     samples = size = 0

@@ -10,6 +10,9 @@
 // bytes. The rows of the loader and of peers deliver every sample, and are
 // checked to.
 //
+// How many connections a row had at a time is looked at and printed beside its
+// rate, for not every peer can be held to so few.
+//
 // What the proxy does: its bandwidth toxic lets the bytes of one connection pass
 // at a rate, whatever the others do; its latency toxic delays them on their way
 // to the client by a time, and so the begin of each answer, but does not lower
@@ -32,6 +35,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +57,7 @@ import (
 func main() {
 	var b bench
 	flag.IntVar(&b.rounds, "rounds", 5, "how often each row is measured")
-	flag.IntVar(&b.shards, "shards", 16, "objects of each format")
+	flag.IntVar(&b.shards, "shards", 24, "objects of each format")
 	flag.Int64Var(&b.size, "size", 64e6, "`BYTES` of an object, about")
 	flag.IntVar(&b.sample, "sample", 100_000, "`BYTES` of a sample")
 	flag.IntVar(&b.connections, "connections", 4, "at a time")
@@ -98,6 +102,7 @@ type row struct {
 	read func(ctx context.Context, b *bench) (of *set, seconds float64, err error)
 
 	rates []float64 // MB/s, of each round
+	most  int       // connections that were seen at a time
 	err   error
 }
 
@@ -149,8 +154,10 @@ func (b *bench) wanted(name string) bool {
 }
 
 func (r *row) measure(ctx context.Context, b *bench) {
+	seen := b.watch()
 	began := time.Now()
 	of, seconds, err := r.read(ctx, b)
+	r.most = max(r.most, seen())
 	if err != nil {
 		r.err = err
 		fmt.Fprintf(os.Stderr, "%s: %v\n", r.name, err)
@@ -173,11 +180,11 @@ func (b *bench) print(all []row) {
 	}
 	fmt.Printf("%d objects of %.0f MB, samples of %d bytes; %d connections of %.0f MB/s, %d ms; %d rounds\n\n",
 		b.shards, float64(b.tars.bytes)/float64(b.shards)/1e6, b.sample, b.connections, float64(b.rate)/1e3, b.latency, b.rounds)
-	fmt.Printf("| row | MB/s: median (least to most) | of the fastest GETs in the same round |\n|---|---|---|\n")
+	fmt.Printf("| row | MB/s: median (least to most) | of the fastest GETs in the same round | connections |\n|---|---|---|---|\n")
 	for i := range all {
 		r := &all[i]
 		if r.err != nil {
-			fmt.Printf("| %s | absent: %v | |\n", r.name, r.err)
+			fmt.Printf("| %s | absent: %v | | |\n", r.name, r.err)
 			continue
 		}
 		var ratios []float64
@@ -186,7 +193,41 @@ func (b *bench) print(all []row) {
 				ratios = append(ratios, rate/floor.rates[k])
 			}
 		}
-		fmt.Printf("| %s | %s | %s |\n", r.name, spread("%.0f", r.rates), spread("%.3f", ratios))
+		fmt.Printf("| %s | %s | %s | %d |\n", r.name, spread("%.0f", r.rates), spread("%.3f", ratios), r.most)
+	}
+}
+
+// watch looks every now and then how many connections there are to the proxy,
+// where the system tells; seen ends that and returns the most.
+func (b *bench) watch() (seen func() int) {
+	_, port, _ := strings.Cut(strings.TrimPrefix(b.endpoint, "http://"), ":")
+	n, _ := strconv.Atoi(port)
+	suffix := fmt.Sprintf(":%04X", n)
+	ctx, cancel := context.WithCancel(context.Background())
+	most, done := 0, make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
+			for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+				table, err := os.ReadFile(file)
+				if err != nil {
+					continue
+				}
+				now := 0
+				for line := range strings.Lines(string(table)) {
+					// Number, local and remote address, state: 01 is an open one.
+					if f := strings.Fields(line); len(f) > 3 && f[3] == "01" && strings.HasSuffix(f[2], suffix) {
+						now++
+					}
+				}
+				most = max(most, now)
+			}
+		}
+	}()
+	return func() int {
+		cancel()
+		<-done
+		return most
 	}
 }
 
@@ -211,7 +252,7 @@ func median(v []float64) float64 {
 // so many bytes.
 func gets(most int64) func(context.Context, *bench) (*set, float64, error) {
 	return func(ctx context.Context, b *bench) (*set, float64, error) {
-		tr := &http.Transport{MaxIdleConnsPerHost: b.connections, DisableCompression: true}
+		tr := &http.Transport{MaxConnsPerHost: b.connections, MaxIdleConnsPerHost: b.connections, DisableCompression: true}
 		defer tr.CloseIdleConnections()
 		client := &http.Client{Transport: tr}
 		type piece struct {
