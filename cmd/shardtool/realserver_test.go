@@ -42,7 +42,7 @@ func TestRealServer(t *testing.T) {
 		{"index --check s3://BUCKET/train/*.tar", 0, []string{"000002.tar.idx: ok"}},
 		{"cat --limit 1 s3://BUCKET/train/*.tar", 0, []string{"s3://BUCKET/train/000000.tar\t0\t0\t"}},
 		{"stats s3://BUCKET/train/*.tar", 0, []string{"36 images"}},
-		{"plan --shuffle global --batch 12 s3://BUCKET/train/*.tar", 0, []string{"samples   36 of 3 shards", "3 an epoch of 12 samples", "36 requests"}},
+		{"plan --shuffle global --batch 12 s3://BUCKET/train/*.tar", 0, []string{"samples   36 of 3 shards", "3 an epoch; a batch is 12 samples", "36 requests"}},
 		{"verify s3://BUCKET/none.tar", 3, []string{"not-found"}},
 		{"verify s3://BUCKET-none/x.tar", 3, []string{"not-found", "no bucket"}},
 		{"doctor --bytes 10MB --connections 2 s3://BUCKET/train/", 0, []string{

@@ -202,10 +202,13 @@ func readOutcome(r result) string {
 }
 
 // onceCut counts the end of a stream that is cut once: a Reader that misses
-// payload there may count the payload and the end.
+// payload there may count the payload and the end. Links are not compared then:
+// in the search behind a cut a Reader may come upon one that a Scanner passes.
 func onceCut(skipped map[string]int64) map[string]int64 {
-	if skipped[tarshard.SkipTruncated] > 1 {
+	if skipped[tarshard.SkipTruncated] > 0 {
 		skipped[tarshard.SkipTruncated] = 1
+		delete(skipped, tarshard.SkipHardlink)
+		delete(skipped, tarshard.SkipSymlink)
 	}
 	return skipped
 }
