@@ -99,7 +99,7 @@ func (b *Batch) Location(i int) format.Location {
 	if s.ref.Kind == order.Padding {
 		return format.Nowhere
 	}
-	at := format.In(b.l.src.names()[s.ref.Shard])
+	at := b.l.in(s.ref.Shard)
 	at.Record, at.Key, at.Offset = s.ref.Index, string(s.key), s.offset
 	return at
 }

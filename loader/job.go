@@ -35,13 +35,14 @@ func (o *orderer) fetch(ref order.Ref) view {
 	case err != nil:
 		it.err = err
 	case pl != nil && ref.Index >= int64(pl.Len()):
-		it.err = format.Errorf(format.ErrStale, format.In(o.p.l.src.names()[ref.Shard]), "sample %d is asked for, and there are %d", ref.Index, pl.Len())
+		it.err = format.Errorf(format.ErrStale, o.p.l.in(ref.Shard), "sample %d is asked for, and there are %d", ref.Index, pl.Len())
 	case pl != nil:
 		var end int64
 		it.off, end = pl.At(int(ref.Index))
 		it.bytes = end - it.off
 		if most := o.p.l.src.limit(int(ref.Shard)); it.bytes > most+most/8 { // with its headers
-			at := format.Location{Shard: o.p.l.src.names()[ref.Shard], Offset: it.off, Record: ref.Index}
+			at := o.p.l.in(ref.Shard)
+			at.Offset, at.Record = it.off, ref.Index
 			it.err = format.Errorf(format.ErrLimit, at, "the sample has %d bytes, over the limit of %d", it.bytes, most)
 			it.off, it.bytes = format.Unknown, 0
 		}
@@ -187,7 +188,7 @@ func (r *jobReader) slowly(j job) {
 	}
 	s, err := r.p.l.src.sample(r.p.ctx, int(it.shard), it.index)
 	if errors.Is(err, format.ErrUsage) { // the state that loading went on from has it, and the shard has not
-		err = format.Errorf(format.ErrStale, format.In(r.p.l.src.names()[it.shard]), "sample %d is asked for, and there are fewer", it.index)
+		err = format.Errorf(format.ErrStale, r.p.l.in(it.shard), "sample %d is asked for, and there are fewer", it.index)
 	}
 	if err == nil {
 		err = r.p.l.chunks.gate.take(r.p.ctx, int64(bytesOf(s)), nil, j.step)

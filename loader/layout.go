@@ -81,16 +81,17 @@ func (l *Loader) divide(batch int64) error {
 		{"samples under way", reads * leastChunk},
 		{"their places in batches", n * int64(l.perRank) * placeBytes},
 	}
-	waiting := l.waiting()
+	mean, waiting := l.meanBytes(), l.waiting()
+	buffered := product(waiting, mean)
 	if waiting > 0 {
-		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), product(waiting, l.meanBytes())})
+		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), buffered})
 	}
 	if k := int64(max(1, l.plan.Buffer)); l.plan.Unit == order.Batch && l.plan.Factor > order.One {
 		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d batches of the echo", k), product(k, batch)})
 	}
 	ofAnyLength := int64(0)
 	if l.anyLength {
-		ofAnyLength = product(n*int64(l.perRank), l.meanBytes())
+		ofAnyLength = product(n*int64(l.perRank), mean)
 		l.terms = append(l.terms, MemoryTerm{"their values of any length", ofAnyLength})
 	}
 	var fixed int64
@@ -109,7 +110,7 @@ func (l *Loader) divide(batch int64) error {
 		*under += bound - fixed
 	}
 	l.chunkBytes = int(min(chunkBytes, max(leastChunk, *under/(4*max(1, reads)))))
-	l.chunks.gate.limit = *under + product(waiting, l.meanBytes()) + ofAnyLength
+	l.chunks.gate.limit = *under + buffered + ofAnyLength
 	l.chunks.gate.urgent = -1
 	l.chunks.memory.MaxIdle = *under
 	return nil
@@ -123,8 +124,8 @@ const (
 // waiting is how many samples the order's buffers hold on this rank.
 func (l *Loader) waiting() int64 {
 	const most = 1 << 32 // more would not be samples, and not overflow what follows
-	n := int64(min(most, max(0, l.o.Shuffle.Buffer()-1)))
-	if b := int64(min(most, l.plan.Buffer)); b > 1 {
+	n := min(most, int64(max(0, l.o.Shuffle.Buffer()-1)))
+	if b := min(most, int64(l.plan.Buffer)); b > 1 {
 		if l.plan.Unit == order.Batch { // samples until it is made, see divide for what is kept then
 			b = product(b, int64(l.o.GlobalBatch))
 		}
@@ -145,11 +146,9 @@ func product(a, b int64) int64 {
 // meanBytes is how large a sample is on average, as far as that is known.
 func (l *Loader) meanBytes() int64 {
 	var bytes, samples int64
-	for _, part := range l.plan.Parts {
-		for _, s := range part.Shards {
-			if s.Bytes > 0 && s.Samples > 0 {
-				bytes, samples = bytes+s.Bytes, samples+s.Samples
-			}
+	for i := range l.shards {
+		if s := &l.shards[i]; s.Bytes > 0 && s.Samples > 0 {
+			bytes, samples = bytes+s.Bytes, samples+s.Samples
 		}
 	}
 	if samples == 0 {

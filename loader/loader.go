@@ -117,8 +117,7 @@ func newLoader(ctx context.Context, src source, o *Options) (*Loader, error) {
 	}
 	l.o.setDefaults(slices.Contains(l.far, true))
 	for _, step := range []func() error{
-		l.o.place, l.o.check,
-		func() error { return l.makePlan(ctx) },
+		l.o.place, l.o.check, l.makePlan,
 		func() error { return l.chooseReading(ctx) },
 		l.layOut,
 	} {
@@ -146,7 +145,7 @@ func (l *Loader) logPlan() {
 }
 
 // makePlan makes the order's plan, and the machine at where it begins.
-func (l *Loader) makePlan(ctx context.Context) error {
+func (l *Loader) makePlan() error {
 	o := &l.o
 	if o.Epochs != 1 && slices.Contains(l.src.names(), "-") {
 		return usage("standard input can be read once: one epoch")
@@ -155,10 +154,7 @@ func (l *Loader) makePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	parts, err := l.src.parts(ctx)
-	if err != nil {
-		return err
-	}
+	parts := l.src.parts()
 	if err := exclude(parts, o.Exclude); err != nil {
 		return err
 	}
@@ -204,8 +200,8 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 	l.perRank = l.o.GlobalBatch / l.o.World
 	global, none := l.o.Shuffle == order.Global, l.o.Shuffle == order.None
 	counted, places := true, global || none && l.o.World > 1
-	if d, ok := l.src.(*datasetSource); ok && places {
-		d.findPlaces(ctx, l.o.Fetchers)
+	if places {
+		l.src.findPlaces(ctx, l.o.Fetchers)
 	}
 	for i := range l.shards {
 		s := &l.shards[i]
@@ -245,6 +241,9 @@ func (l *Loader) World() int { return l.o.World }
 
 // Plan returns what the order of the batches follows from.
 func (l *Loader) Plan() order.Plan { return l.plan }
+
+// in is the location of which the shard is known.
+func (l *Loader) in(shard int32) format.Location { return format.In(l.src.names()[shard]) }
 
 // epochsEnd is the epoch behind the last.
 func (l *Loader) epochsEnd() int32 {

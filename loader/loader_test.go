@@ -131,7 +131,7 @@ func TestDeliversWhatTheOrderSays(t *testing.T) {
 		r := load(t, src, o)
 
 		factor, _ := order.NewFactor(o.Echo.Factor)
-		parts, _ := src.parts(t.Context())
+		parts := src.parts()
 		m, err := order.New(order.Plan{Parts: parts, Epochs: o.Epochs, Batch: o.GlobalBatch, Tail: o.Tail, Unit: o.Echo.Unit, Factor: factor}, 0, 1)
 		if err != nil {
 			rt.Fatal(err)
@@ -504,7 +504,7 @@ type stdin struct{ *memory }
 
 func (stdin) names() []string { return []string{"-"} }
 
-func (s stdin) parts(ctx context.Context) ([]order.Part, error) { return s.memory.parts(ctx) }
+func (s stdin) parts() []order.Part { return s.memory.parts() }
 
 // The clock is fake: what the stages say can be computed.
 func TestStagesSayWhereTheTimeGoes(t *testing.T) {

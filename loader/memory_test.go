@@ -44,7 +44,7 @@ func (m *memory) names() []string {
 }
 
 // counts are told of counted sources only.
-func (m *memory) parts(context.Context) ([]order.Part, error) {
+func (m *memory) parts() []order.Part {
 	p := order.Part{Weight: 1}
 	for i, name := range m.names() {
 		s := order.Entry{Name: name, Bytes: order.Unknown, Samples: order.Unknown}
@@ -53,7 +53,7 @@ func (m *memory) parts(context.Context) ([]order.Part, error) {
 		}
 		p.Shards = append(p.Shards, s)
 	}
-	return []order.Part{p}, nil
+	return []order.Part{p}
 }
 
 func (m *memory) holds() int64                                  { return 0 }
@@ -62,6 +62,7 @@ func (m *memory) limit(int) int64                               { return 1 << 30
 func (m *memory) places(context.Context, int) (places, error)   { return nil, nil }
 func (m *memory) read(context.Context, int, []store.Span) error { panic("no places are known") }
 func (m *memory) parser() parser                                { return nil }
+func (m *memory) findPlaces(context.Context, int)               {}
 func (m *memory) close() error                                  { return nil }
 func (m *memory) sample(_ context.Context, shard int, i int64) (*format.Sample, error) {
 	return m.shards[shard][i].Clone(), nil

@@ -18,14 +18,12 @@ import (
 // (a permutation of all, samples that a run has passed, those that wait in
 // buffers when a run is resumed), jobs read them at their places.
 type orderer struct {
-	p       *pipeline
-	m       *order.Machine
-	scatter bool // nothing is read by runs
-	direct  bool // samples are given as they are taken, each once
+	p *pipeline
+	m *order.Machine
 
 	readings   []reading
 	touched    []*run // that samples were taken from in this step
-	takes      []view // of this step, if direct
+	takes      []view // of this step, where samples are given as they are taken
 	takesEpoch int32
 	dropped    []*chunk // to be released once the step's tasks hold what they need
 
@@ -87,10 +85,10 @@ type reading struct {
 func newOrderer(p *pipeline) *orderer {
 	l := p.l
 	o := &orderer{
-		p: p, m: l.machine, scatter: l.scatter, direct: l.direct, epoch: l.machine.State().Epoch,
+		p: p, m: l.machine, epoch: l.machine.State().Epoch,
 		kept: make(map[sampleKey]*kept), pages: make(map[batchKey]*page),
 	}
-	if !o.scatter {
+	if !l.scatter {
 		o.readings = make([]reading, l.machine.Readings())
 	}
 	return o
@@ -200,7 +198,7 @@ func (o *orderer) open(i int) {
 
 // take is told by the machine of each sample that it takes.
 func (o *orderer) take(readingID, epoch, shard int32, index int64) (bool, error) {
-	if o.scatter {
+	if o.p.l.scatter {
 		return true, nil
 	}
 	if epoch != o.takesEpoch { // what was taken of the epoch before fills no batch
@@ -208,7 +206,7 @@ func (o *orderer) take(readingID, epoch, shard int32, index int64) (bool, error)
 	}
 	s := o.find(int(readingID), epoch, shard, index)
 	if s == nil {
-		return false, format.Errorf(format.ErrUsage, format.In(o.p.l.src.names()[shard]), "the order takes sample %d, which no run of it reads", index)
+		return false, format.Errorf(format.ErrUsage, o.p.l.in(shard), "the order takes sample %d, which no run of it reads", index)
 	}
 	v, ok := s.find(index)
 	if !ok {
@@ -234,7 +232,7 @@ func (o *orderer) take(readingID, epoch, shard int32, index int64) (bool, error)
 			return false, err
 		}
 	}
-	if o.direct {
+	if o.p.l.direct {
 		o.takes = append(o.takes, v)
 	} else {
 		o.keep(sampleKey{epoch, shard, index}, v)
@@ -263,7 +261,7 @@ func (o *orderer) find(i int, epoch, shard int32, index int64) *run {
 	if r.last != nil {
 		return r.last
 	}
-	for !r.done && (r.epoch < epoch || r.epoch == epoch) {
+	for !r.done && r.epoch <= epoch {
 		n := len(r.runs)
 		if o.open(i); len(r.runs) > n && r.runs[n].holds(epoch, shard, index) {
 			return r.runs[n]
@@ -362,14 +360,16 @@ func (o *orderer) batch(refs []order.Ref) (b *Batch, fresh bool) {
 	l := o.p.l
 	b = &Batch{Refs: refs, Valid: make([]bool, len(refs)), Step: o.step, l: l, state: o.m.State()}
 	echoed := l.plan.Unit == order.Batch
+	var key batchKey
 	if echoed {
-		if pg := o.pages[batchKeyOf(refs)]; pg != nil {
+		key = batchKeyOf(refs)
+		if pg := o.pages[key]; pg != nil {
 			b.again = true
 			pg.retain()
 			b.page.Store(pg)
 			if isLast(refs) {
 				pg.release()
-				delete(o.pages, batchKeyOf(refs))
+				delete(o.pages, key)
 			}
 			return b, false
 		}
@@ -382,7 +382,7 @@ func (o *orderer) batch(refs []order.Ref) (b *Batch, fresh bool) {
 		var v view
 		switch {
 		case ref.Kind == order.Padding:
-		case o.direct && ref.Kind == order.Fresh:
+		case l.direct && ref.Kind == order.Fresh:
 			v = o.takes[taken]
 			taken++
 		default:
@@ -393,7 +393,7 @@ func (o *orderer) batch(refs []order.Ref) (b *Batch, fresh bool) {
 	o.sendJob()
 	if echoed && !isLast(refs) {
 		pg.retain()
-		o.pages[batchKeyOf(refs)] = pg
+		o.pages[key] = pg
 	}
 	b.page.Store(pg)
 	return b, true

@@ -262,12 +262,12 @@ type sized struct {
 	bytes int64
 }
 
-func (s sized) parts(ctx context.Context) ([]order.Part, error) {
-	parts, err := s.memory.parts(ctx)
+func (s sized) parts() []order.Part {
+	parts := s.memory.parts()
 	for i := range parts[0].Shards {
 		parts[0].Shards[i].Bytes = s.bytes
 	}
-	return parts, err
+	return parts
 }
 
 // placed is memory that tells places, or says that they are not known.

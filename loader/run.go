@@ -199,7 +199,7 @@ func (f *runReader) passOver(err error, told bool) error {
 // end checks that there was as much as there should be.
 func (f *runReader) end() error {
 	if f.r.To != order.Unknown && f.index < f.r.To {
-		at := format.In(f.p.l.src.names()[f.r.Shard])
+		at := f.p.l.in(f.r.Shard)
 		return f.endWith(format.Errorf(format.ErrStale, at, "it has %d samples, and was counted to have %d or more", f.index, f.r.To))
 	}
 	return f.endWith(nil)
@@ -214,7 +214,7 @@ func (f *runReader) endWith(err error) error {
 
 // place says which sample an error is of, should it not say so itself.
 func (f *runReader) place(err error) error {
-	at := format.In(f.p.l.src.names()[f.r.Shard])
+	at := f.p.l.in(f.r.Shard)
 	at.Record = f.index
 	return format.ReadError(err, at)
 }

@@ -3,7 +3,6 @@ package loader
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,9 +16,8 @@ import (
 // known.
 type source interface {
 	names() []string
-	// parts are the data sets and their shards as the order sees them. Where a
-	// count is not known, the error says why.
-	parts(ctx context.Context) ([]order.Part, error)
+	// parts are the data sets and their shards as the order sees them.
+	parts() []order.Part
 	// holds is how many bytes the stores may hold.
 	holds() int64
 	// limit is how many bytes a sample of that shard may have.
@@ -32,6 +30,9 @@ type source interface {
 	// places tells where the samples of a shard stand, or nil where that is not
 	// known.
 	places(ctx context.Context, shard int) (places, error)
+	// findPlaces finds out the places of all shards before they are asked for,
+	// so many at a time.
+	findPlaces(ctx context.Context, together int)
 	// read fills the spans from a shard.
 	read(ctx context.Context, shard int, spans []store.Span) error
 	// sample reads one sample, whatever that takes.
@@ -97,8 +98,7 @@ func (d *datasetSource) handlesOf(shard int) *store.Handles {
 
 func (d *datasetSource) names() []string { return d.ds.Shards() }
 
-func (d *datasetSource) parts(context.Context) ([]order.Part, error) {
-	var parts []order.Part
+func (d *datasetSource) parts() (parts []order.Part) {
 	for _, p := range d.ds.Parts() {
 		part := order.Part{Weight: p.Weight}
 		for i := p.First; i < p.First+p.N; i++ {
@@ -107,7 +107,7 @@ func (d *datasetSource) parts(context.Context) ([]order.Part, error) {
 		}
 		parts = append(parts, part)
 	}
-	return parts, nil
+	return parts
 }
 
 func (d *datasetSource) holds() int64 {
@@ -120,10 +120,7 @@ func (d *datasetSource) holds() int64 {
 	return most
 }
 
-func (d *datasetSource) far(shard int) bool {
-	name := d.names()[shard]
-	return strings.Contains(name, "://") && !strings.HasPrefix(name, "file://")
-}
+func (d *datasetSource) far(shard int) bool { return store.IsAddress(d.names()[shard]) }
 
 func (d *datasetSource) limit(shard int) int64 {
 	return d.ds.ReadOptions(shard).Limits.OrDefault().Sample

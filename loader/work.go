@@ -156,7 +156,7 @@ func (w *worker) find(s *slot) (*format.Sample, error) {
 			sample, err = w.l.src.sample(w.ctx, int(it.shard), it.index)
 		}
 		if err != nil {
-			at := format.In(w.l.src.names()[it.shard])
+			at := w.l.in(it.shard)
 			at.Record, at.Offset = it.index, it.off
 			return nil, format.ReadError(err, at)
 		}

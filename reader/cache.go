@@ -74,7 +74,7 @@ type cacheID struct {
 // the content, or outside of file systems and networks, nothing is kept.
 func (c *countCache) identify(e *Entry, file localFile, o *Options) (id cacheID, ok bool) {
 	name := file.path
-	if remote(e.Name) {
+	if store.IsAddress(e.Name) {
 		name = e.Name
 	}
 	if c.dir == "" || name == "" || e.Version == "" {

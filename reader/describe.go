@@ -70,7 +70,7 @@ func (s *set) list(ctx context.Context) (map[string]store.Entry, error) {
 		prefix = commonPrefix(prefix, n)
 	}
 	// A listing needs more to begin with than s3:// and the name of a bucket.
-	if _, path, ok := strings.Cut(prefix, "://"); !ok || !remote(prefix) || strings.HasPrefix(prefix, "http") || !strings.Contains(path, "/") {
+	if _, path, ok := strings.Cut(prefix, "://"); !ok || !store.IsAddress(prefix) || strings.HasPrefix(prefix, "http") || !strings.Contains(path, "/") {
 		return nil, nil
 	}
 	found := make(map[string]store.Entry, len(s.names))
@@ -117,7 +117,7 @@ func commonPrefix(a, b string) string {
 // probe looks beside a few remote shards, so as not to ask for the index of
 // each where there are none.
 func (s *set) probe(ctx context.Context, shards []int) *sidecars {
-	if len(shards) < 4 || !remote(s.names[shards[0]]) || s.opts.Index != "" {
+	if len(shards) < 4 || !store.IsAddress(s.names[shards[0]]) || s.opts.Index != "" {
 		return nil
 	}
 	for _, k := range []int{0, len(shards) / 2, len(shards) - 1} {

@@ -182,7 +182,7 @@ type localFile struct {
 // fileOf looks whether the file system has the very shard that a store
 // described.
 func fileOf(ctx context.Context, e *Entry) localFile {
-	if remote(e.Name) || e.Version == "" || e.Name == "-" {
+	if store.IsAddress(e.Name) || e.Version == "" || e.Name == "-" {
 		return localFile{}
 	}
 	o, err := (&store.Local{}).Stat(ctx, e.Name)

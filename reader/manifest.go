@@ -133,7 +133,7 @@ const (
 
 func (s *set) jobs() int {
 	for _, n := range s.names {
-		if remote(n) {
+		if store.IsAddress(n) {
 			return remoteJobs
 		}
 	}
@@ -256,7 +256,7 @@ func (s *set) warnFaulty(f *found) string {
 // newEntry is what a store tells of a shard.
 func newEntry(o store.Entry) *Entry {
 	e := &Entry{Name: o.Name, Size: o.Size, Version: o.Version, Samples: format.Unknown}
-	if remote(o.Name) {
+	if store.IsAddress(o.Name) {
 		e.ETag = o.Version
 	}
 	return e

@@ -41,7 +41,7 @@ func openManifest(ctx context.Context, st store.Store, name string, o *Options) 
 // options that leave samples out.
 func listedEntry(name string, d *index.DatasetShard, o *Options) *Entry {
 	e := &Entry{Name: name, Size: d.Size, ETag: d.ETag, Samples: d.Samples, From: "manifest"}
-	if remote(name) {
+	if store.IsAddress(name) {
 		e.Version = d.ETag
 	}
 	for _, f := range []Format{TFRecord, Tar} {

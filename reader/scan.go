@@ -10,13 +10,14 @@ import (
 	"shardtool/format/compress"
 	"shardtool/format/tarshard"
 	"shardtool/format/tfrecord"
+	"shardtool/reader/store"
 )
 
 // scan counts the samples of a shard, and finds where they stand, by reading as
 // much of it as the options allow: headers alone where that is enough.
 func (s *set) scan(ctx context.Context, i int, e *Entry) (*found, error) {
 	unknown := &found{samples: format.Unknown}
-	if s.opts.Scan == ScanNever || s.opts.Scan == ScanAuto && remote(e.Name) {
+	if s.opts.Scan == ScanNever || s.opts.Scan == ScanAuto && store.IsAddress(e.Name) {
 		return unknown, nil
 	}
 	object, err := s.open(ctx, i)
@@ -35,7 +36,7 @@ func (s *set) scan(ctx context.Context, i int, e *Entry) (*found, error) {
 	defer in.Close()
 	f := &found{samples: format.Unknown, format: in.Format, compression: in.Compression}
 	leaves := opts.leavesOut(in.Format)
-	headers := in.Compression == compress.None && !remote(e.Name) && opts.OnError == format.Stop && (in.Format == Tar || !leaves)
+	headers := in.Compression == compress.None && !store.IsAddress(e.Name) && opts.OnError == format.Stop && (in.Format == Tar || !leaves)
 	if !headers && s.opts.Scan != ScanAlways {
 		return f, nil
 	}

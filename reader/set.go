@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -202,9 +201,4 @@ func broken(err error) bool {
 		return true
 	}
 	return false
-}
-
-// remote reports whether a name is one of a store over the network.
-func remote(name string) bool {
-	return strings.Contains(name, "://") && !strings.HasPrefix(name, "file://")
 }

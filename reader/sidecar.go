@@ -87,7 +87,7 @@ func (s *set) bySidecar(ctx context.Context, e *Entry, file localFile) (*found, 
 
 // besideOf describes an index, without asking where a listing tells.
 func (s *set) besideOf(ctx context.Context, name string) (store.Entry, error) {
-	if remote(name) && s.opts.Index == "" && !s.beside.Load().may(name) {
+	if store.IsAddress(name) && s.opts.Index == "" && !s.beside.Load().may(name) {
 		return store.Entry{}, format.Errorf(format.ErrNotFound, format.In(name), "it was not listed")
 	}
 	return store.Stat(ctx, s.st, name)
@@ -130,7 +130,7 @@ func (s *set) readSidecar(ctx context.Context, e *Entry, name string, file local
 
 // older reports whether an index was written before its shard was changed.
 func older(o store.Entry, file localFile) bool {
-	if file.path == "" || remote(o.Name) {
+	if file.path == "" || store.IsAddress(o.Name) {
 		return false
 	}
 	st, err := os.Stat(strings.TrimPrefix(o.Name, "file://"))

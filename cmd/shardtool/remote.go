@@ -72,7 +72,7 @@ func isWeb(name string) bool {
 
 // localOnly refuses a name that is no path of this machine.
 func localOnly(name, what, instead string) error {
-	if strings.Contains(name, "://") && !strings.HasPrefix(name, "file://") {
+	if store.IsAddress(name) {
 		return usageError("%s: %s; %s", format.Redact(name), what, instead)
 	}
 	return nil

@@ -134,15 +134,15 @@ func escapes(name string) bool {
 	return runtime.GOOS != "windows" || strings.Contains(name, "://")
 }
 
-// isAddress reports whether a name leads over the network.
-func isAddress(name string) bool {
+// IsAddress reports whether a name leads over the network.
+func IsAddress(name string) bool {
 	return strings.Contains(name, "://") && !strings.HasPrefix(name, "file://")
 }
 
 // exists asks about names that are paths; a request over the network for each
 // would cost more than the doubt is worth.
 func (e *expansion) exists(name string) bool {
-	if isAddress(name) {
+	if IsAddress(name) {
 		return false
 	}
 	_, err := Stat(e.ctx, e.st, name)
@@ -196,7 +196,7 @@ func globError(pattern string, err error) error {
 func (e *expansion) literal(name string) error {
 	// Only paths can be folders; of other names this would be a request each.
 	s, ok := e.st.(Stater)
-	if !ok || isAddress(name) {
+	if !ok || IsAddress(name) {
 		return e.add(name)
 	}
 	if _, err := s.Stat(e.ctx, name); errors.Is(err, errIsFolder) {
