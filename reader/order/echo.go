@@ -49,9 +49,11 @@ func (r *repeats[T]) slot() *repeated[T] {
 func (r *repeats[T]) drop() { r.free = append(r.free, r.taken) }
 
 // add puts the copies of the item in the slot into the buffer.
-func (r *repeats[T]) add(f Factor) {
+func (r *repeats[T]) add(f Factor) { r.put(r.acc.times(f)) }
+
+func (r *repeats[T]) put(times int32) {
 	s := &r.slots[r.taken]
-	s.copy, s.times = 0, r.acc.times(f)
+	s.copy, s.times = 0, times
 	for range s.times {
 		r.buf = append(r.buf, r.taken)
 	}

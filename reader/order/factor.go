@@ -53,8 +53,14 @@ func (a *accumulator) begin(lane, lanes int) {
 // total is how many copies n items have in all, for an accumulator that began
 // as begin says: floor(n e + lane/lanes).
 func (f Factor) total(n int64, lane, lanes int) int64 {
+	return f.copies(n, Factor(uint64(lane)<<32/uint64(lanes)))
+}
+
+// copies is how many copies n items have in all, for an accumulator with that
+// rest.
+func (f Factor) copies(n int64, rest Factor) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(f))
-	lo, carry := bits.Add64(lo, uint64(lane)<<32/uint64(lanes), 0)
+	lo, carry := bits.Add64(lo, uint64(rest), 0)
 	return int64((hi+carry)<<32 | lo>>32)
 }
 

@@ -28,8 +28,9 @@ const spans = 32
 
 // Fingerprint returns the plan's fingerprint. The world counts only where it
 // decides on a default: the lanes without counts, the tail without shuffling.
-// Not in it are the number of epochs and the echo factor, nor where shards
-// are: names count from their common folder on, and without a query.
+// Not in it are the number of epochs, the echo factor and its segments, nor
+// where shards are: names count from their common folder on, and without a
+// query.
 func (p Plan) Fingerprint(world int) (Fingerprint, error) {
 	p, _, err := p.resolve(world)
 	if err != nil {

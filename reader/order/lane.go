@@ -16,7 +16,7 @@ type lane struct {
 	stream shuffleBuffer
 	echo   repeats[Ref]
 	room   int  // of echo
-	plain  bool // echo changes nothing
+	plain  bool // there is no echo, or the source makes its copies
 	ahead  Ref  // a sample that was looked at
 	peeked bool
 }
@@ -39,8 +39,8 @@ func (l *lane) begin(m *Machine) {
 	l.echo.begin(Hash(m.plan.Seed, ForEcho, epoch, number), l.number, m.plan.Lanes)
 	l.peeked = false
 	l.room, l.plain = 1, true
-	if m.factor > One && m.plan.Unit != Batch {
-		l.room = max(1, m.plan.Buffer/m.plan.Lanes)
+	if m.echoing && m.plan.Unit != Batch {
+		l.room = int(m.room())
 		l.plain = l.room == 1 && m.plan.Unit == Shard
 	}
 }

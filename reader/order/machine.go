@@ -1,6 +1,8 @@
 package order
 
 import (
+	"slices"
+
 	"shardtool/format"
 )
 
@@ -45,15 +47,20 @@ type Machine struct {
 	epoch  int32
 	step   int64 // of the epoch, so far
 	extent extent
-	length int64  // places of the epoch, where lanes take them in turn
-	factor Factor // of the epoch
-	next   Factor // of later ones; 0: the plan's
-	taken  bool   // something was, in this epoch
-	batch  repeats[[]Ref]
+	length int64 // places of the epoch, where lanes take them in turn
+	taken  bool  // something was, in this epoch
+	batch  repeats[gathered]
 	made   int64 // batches gathered for batch, so far
 	dry    bool  // and there are no more
 
-	factors []Segment
+	echoing bool      // the epoch's copies go through a buffer, be there one of each
+	factor  Factor    // of the next step
+	next    Factor    // of later segments and epochs; 0: the plan's
+	factors []Segment // of the epoch's steps so far
+	tallies []tally   // of all lanes, where factor began; none where the epoch began with it
+	pieces  []piece   // of the epoch's batches
+	last    emission  // of a batch
+
 	learned []Count
 	counts  map[int32]int64 // the same, by shard
 
@@ -77,6 +84,7 @@ func New(p Plan, rank, world int) (*Machine, error) {
 	if m.blend, err = newBlendOf(p.Parts); err != nil {
 		return nil, err
 	}
+	m.last.item = -1
 	m.parts = newParts(&p, counted)
 	m.print = p.print()
 	own := p.Lanes / world
@@ -88,13 +96,20 @@ func New(p Plan, rank, world int) (*Machine, error) {
 	return m, m.begin(0)
 }
 
-// begin puts the machine at the start of an epoch.
+// begin puts the machine at the start of an epoch of the plan.
 func (m *Machine) begin(epoch int32) error {
+	return m.start(epoch, m.upcoming(), m.plan.Segment > 0)
+}
+
+// start puts the machine at the start of an epoch that begins with a factor,
+// and may go on with others.
+func (m *Machine) start(epoch int32, f Factor, segments bool) error {
 	if epoch < 0 {
 		return usage("more than 2^31 epochs")
 	}
 	m.epoch, m.step, m.taken, m.made, m.dry = epoch, 0, false, 0, false
-	m.factor, m.factors = m.upcoming(), nil
+	m.factor, m.factors, m.echoing = f, nil, f > One || segments
+	m.tallies, m.pieces = m.tallies[:0], append(m.pieces[:0], piece{factor: f})
 	if !m.over() {
 		if err := m.measure(); err != nil {
 			return err
@@ -118,18 +133,32 @@ func (m *Machine) upcoming() Factor {
 	return m.plan.Factor
 }
 
-// SetFactor sets the factor of the epochs after the present one, or of this
-// one where it has not begun. With Shard as unit, runs depend on it: set it
-// before those of the next epoch are asked for.
+// SetFactor sets the factor from the next step on that begins an epoch or a
+// segment of one (see [Machine.SegmentBegins]): from the very next, if that
+// does. Until then it waits, and one that is set meanwhile takes its place. All
+// ranks must set the same before the same step.
+//
+// An item gets as many copies as the factor says that holds when it is taken,
+// and keeps them: what a buffer holds when the factor changes is given as often
+// as was meant. The first item that is taken with factor e, after n items whose
+// factors add up to s (to which a lane l of V adds l/V), gets
+// floor(s + e) - floor(s) copies: the accumulator goes on, and what one factor
+// left of a copy counts for the next.
+//
+// With Shard as unit, runs depend on the factor: set it before those of the
+// next epoch are asked for.
 func (m *Machine) SetFactor(f Factor) error {
 	if f < One || f > maxFactor {
 		return badFactor(f.Float64())
 	}
 	m.next = f
-	if m.step == 0 && m.failed == nil {
+	switch {
+	case m.failed != nil:
+		return nil
+	case m.step == 0:
 		return m.begin(m.epoch)
 	}
-	return nil
+	return m.turn(false)
 }
 
 // Step replaces what dst holds by this rank's references of the next step, of
@@ -165,10 +194,8 @@ func (m *Machine) advance(dst []Ref) ([]Ref, bool, error) {
 		if !ok && m.step == 0 {
 			return dst, false, m.barren()
 		}
-		if !ok || m.step == m.extent.steps {
-			if err := m.begin(m.epoch + 1); err != nil {
-				return dst, false, err
-			}
+		if err := m.turn(!ok); err != nil {
+			return dst, false, err
 		}
 		if ok {
 			return dst, true, nil
@@ -182,9 +209,10 @@ func (m *Machine) one(dst []Ref) ([]Ref, bool, error) {
 	if m.step == m.extent.steps || m.plan.Steps > 0 && m.step >= m.plan.Steps {
 		return dst, false, nil
 	}
+	m.last = emission{item: -1}
 	var ok bool
 	var err error
-	if m.plan.Unit == Batch && m.factor > One {
+	if m.plan.Unit == Batch && m.echoing {
 		dst, ok, err = m.repeated(dst)
 	} else {
 		dst, ok, err = m.gather(dst)
@@ -192,8 +220,8 @@ func (m *Machine) one(dst []Ref) ([]Ref, bool, error) {
 	if err != nil || !ok {
 		return dst, false, err
 	}
-	if m.step == 0 {
-		m.factors = []Segment{{Factor: m.factor}}
+	if n := len(m.factors); n == 0 || m.factors[n-1].Factor != m.factor {
+		m.factors = append(m.factors, Segment{Step: m.step, Factor: m.factor})
 	}
 	m.step++
 	return dst, true, nil
@@ -242,11 +270,33 @@ func (m *Machine) more() (more bool, err error) {
 	return more, nil
 }
 
+// gathered is a batch that is repeated.
+type gathered struct {
+	refs   []Ref
+	number int64 // in the epoch; -1 for padding alone
+}
+
+// emission is which copy of a batch a step is.
+type emission struct {
+	item        int64
+	copy, times int32
+}
+
+// Item returns of which batch the step just given is a copy, of which, and of
+// how many there are: item counts the batches that this epoch gathers to repeat
+// them, from 0. It is -1 where steps are not repeated, the unit being another
+// or the epoch without echo, for a step of padding alone, and before the first
+// step. After Restore it is of the last step before the state, where that is of
+// the same epoch, else -1.
+func (m *Machine) Item() (item int64, copy, times int32) {
+	return m.last.item, m.last.copy, m.last.times
+}
+
 // repeated appends the next emission of a batch. The batches of all lanes move
 // together: neither the accumulator nor the hash knows of lanes, so that the
 // batch of all ranks stays whole.
 func (m *Machine) repeated(dst []Ref) ([]Ref, bool, error) {
-	for room := max(1, m.plan.Buffer); len(m.batch.buf) < room && !m.dry; {
+	for room := int(m.room()); len(m.batch.buf) < room && !m.dry; {
 		if err := m.keep(); err != nil {
 			return dst, false, err
 		}
@@ -254,12 +304,15 @@ func (m *Machine) repeated(dst []Ref) ([]Ref, bool, error) {
 	s, copy := m.batch.next()
 	switch {
 	case s != nil:
+		if s.item.number >= 0 {
+			m.last = emission{s.item.number, copy, s.times}
+		}
 	case m.filled() == TailPad && m.extent.steps != Unknown && (m.counted || m.taken):
 		return m.pad(dst, len(m.lanes)*m.each), true, nil
 	default:
 		return dst, false, nil
 	}
-	for _, ref := range s.item {
+	for _, ref := range s.item.refs {
 		ref.Copy, ref.Times = copy, s.times
 		dst = append(dst, ref)
 	}
@@ -281,18 +334,30 @@ func (m *Machine) keep() error {
 		return nil
 	}
 	s := m.batch.slot()
-	refs, ok, err := m.gather(s.item[:0])
-	if err != nil {
+	ok, err := m.fillBatch(&s.item)
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.item = refs; !ok {
+	case !ok:
 		m.batch.drop()
 		m.dry = true
 		return nil
 	}
-	m.made++
 	m.batch.add(m.factor)
 	return nil
+}
+
+// fillBatch gathers the next batch.
+func (m *Machine) fillBatch(b *gathered) (ok bool, err error) {
+	if b.refs, ok, err = m.gather(b.refs[:0]); err != nil || !ok {
+		return false, err
+	}
+	b.number = -1
+	if slices.ContainsFunc(b.refs, func(r Ref) bool { return r.Kind != Padding }) {
+		b.number = m.made
+	}
+	m.made++
+	return true, nil
 }
 
 func (m *Machine) barren() error {
@@ -350,7 +415,7 @@ func (m *Machine) Buffered(dst []Ref) []Ref {
 		if s.copy >= s.times {
 			continue
 		}
-		for _, ref := range s.item {
+		for _, ref := range s.item.refs {
 			if ref.Kind != Padding {
 				ref.Copy, ref.Times = s.copy, s.times
 				dst = append(dst, ref)

@@ -185,6 +185,14 @@ type Plan struct {
 	Factor  Factor // how often; 0 stands for One
 	Buffer  int    // samples, or batches for Batch, of a shuffle buffer behind the echo, over all lanes
 
+	// Segment is after how many steps of an epoch SetFactor may act; 0: at the
+	// start of an epoch only; not for Shard. With segments the copies go through
+	// the buffer behind the echo at the factor 1 too, which then gives each sample
+	// once, as without, but mixed by the buffer: so the factor can rise and fall
+	// without one being filled or drained. Like the factor it does not belong to
+	// the fingerprint: a state says itself how its epoch went so far.
+	Segment int64
+
 	// What follows changes no reference, but what becomes of it, and so
 	// belongs to the fingerprint.
 	Keep    string // level that echo keeps

@@ -297,7 +297,7 @@ func TestPlacesDoNotDependOnLanes(t *testing.T) {
 		tr, _ := drawTrial(t)
 		tr.Factor, tr.Tail = order.One, rapid.SampledFrom([]order.Tail{order.TailDrop, order.TailPad, order.TailWrap}).Draw(t, "its tail")
 		tr.Shuffle = rapid.SampledFrom([]order.Shuffle{order.None, order.Global}).Draw(t, "its shuffle")
-		tr.Lanes = 0
+		tr.Lanes, tr.Segment = 0, 0
 		if !tr.counted() {
 			return
 		}

@@ -51,6 +51,10 @@ func (p Plan) resolve(world int) (_ Plan, counted bool, err error) {
 		return p, false, usage("%d lanes", p.Lanes)
 	case p.Buffer < 0:
 		return p, false, usage("an echo buffer of %d", p.Buffer)
+	case p.Segment < 0:
+		return p, false, usage("segments of %d steps", p.Segment)
+	case p.Segment > 0 && p.Unit == Shard:
+		return p, false, usage("echo of shards with segments of %d steps: how often a shard is read is set before an epoch, so its factor holds for all of one", p.Segment)
 	case p.Unit > Shard || p.Tail > TailWrap || p.Ends > Stop:
 		return p, false, usage("echo unit %d, tail %d, ends %d: one of them does not exist", p.Unit, p.Tail, p.Ends)
 	case p.Shuffle.open < 1 && p.Shuffle.mode >= block || p.Shuffle.buffer < 0:

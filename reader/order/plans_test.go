@@ -57,6 +57,9 @@ func drawTrial(t *rapid.T) (tr trial, world int) {
 	tr.Unit = rapid.SampledFrom([]order.Unit{order.Sample, order.Batch, order.Shard}).Draw(t, "unit")
 	tr.Factor = order.One * order.Factor(rapid.SampledFrom([]int{4, 4, 6, 8, 9, 15}).Draw(t, "quarters")) / 4
 	tr.Buffer = rapid.SampledFrom([]int{0, 0, 3, 8, 25}).Draw(t, "buffer")
+	if tr.Unit != order.Shard {
+		tr.Segment = rapid.SampledFrom([]int64{0, 0, 1, 2, 3, 7}).Draw(t, "segment")
+	}
 	if !tr.counted() {
 		if tr.Shuffle == order.Global || tr.Shuffle == order.Block(open) {
 			tr.Shuffle = order.Stream(open, buffer)

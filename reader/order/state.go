@@ -1,6 +1,10 @@
 package order
 
-import "shardtool/format"
+import (
+	"slices"
+
+	"shardtool/format"
+)
 
 // State is a position in an order: that after the step last given. It holds
 // what the plan does not say, and the data only by what was learned of it; it
@@ -12,8 +16,9 @@ type State struct {
 	Fingerprint *Fingerprint `json:"fingerprint"`
 	Epoch       int32        `json:"epoch"`
 	Step        int64        `json:"step"`              // steps of the epoch that were given
-	Factors     []Segment    `json:"factors,omitempty"` // of the echo in this epoch, if it has begun
-	Next        Factor       `json:"next,omitempty"`    // of later epochs, where it was set; else the plan's
+	Factors     []Segment    `json:"factors,omitempty"` // of the steps of this epoch that were given
+	Echo        bool         `json:"echo,omitempty"`    // copies go through the echo's buffer, though the epoch began with the factor 1
+	Next        Factor       `json:"next,omitempty"`    // of later segments and epochs, where it was set; else the plan's
 	Counts      []Count      `json:"counts,omitempty"`  // of shards whose end was found, in the order of finding
 	World       int          `json:"world,omitempty"`   // without counts: the world
 	Rank        int          `json:"rank,omitempty"`    // and the rank
@@ -21,8 +26,8 @@ type State struct {
 
 const stateVersion = 1
 
-// Segment is a stretch of an epoch with one echo factor, from a step on. For
-// now an epoch is one segment.
+// Segment is a stretch of an epoch with one echo factor, from a step on: one or
+// more segments of the plan.
 type Segment struct {
 	Step   int64  `json:"step"`
 	Factor Factor `json:"factor"`
@@ -39,8 +44,9 @@ type Count struct {
 func (m *Machine) State() State {
 	s := State{
 		Version: stateVersion, Fingerprint: m.print, Epoch: m.epoch, Step: m.step,
-		Factors: m.factors, Next: m.next, Counts: m.learned[:len(m.learned):len(m.learned)],
+		Factors: m.factors[:len(m.factors):len(m.factors)], Next: m.next, Counts: m.learned[:len(m.learned):len(m.learned)],
 	}
+	s.Echo = m.echoing && len(m.factors) > 0 && m.factors[0].Factor == One
 	if !m.counted {
 		s.World, s.Rank = m.world, m.rank
 	}
@@ -86,15 +92,34 @@ func (m *Machine) accept(s *State) error {
 		return corrupt("a state at epoch %d, step %d", s.Epoch, s.Step)
 	case s.Next != 0 && (s.Next < One || s.Next > maxFactor):
 		return corrupt("a state with a next echo factor of %v", s.Next)
-	case s.Step == 0:
-	case len(s.Factors) > 1:
-		return format.Errorf(format.ErrUnsupported, format.Nowhere, "a state with %d echo factors in one epoch", len(s.Factors))
-	case len(s.Factors) == 0 || s.Factors[0].Step != 0:
-		return corrupt("a state at step %d that does not say the echo factor", s.Step)
-	case s.Factors[0].Factor < One || s.Factors[0].Factor > maxFactor:
-		return corrupt("a state with an echo factor of %v", s.Factors[0].Factor)
+	}
+	if s.Step > 0 {
+		if err := m.acceptFactors(s); err != nil {
+			return err
+		}
 	}
 	return m.acceptCounts(s)
+}
+
+func (m *Machine) acceptFactors(s *State) error {
+	if len(s.Factors) == 0 || s.Factors[0].Step != 0 {
+		return corrupt("a state at step %d that does not say the echo factor", s.Step)
+	}
+	for i, f := range s.Factors {
+		switch {
+		case f.Factor < One || f.Factor > maxFactor:
+			return corrupt("a state with an echo factor of %v", f.Factor)
+		case f.Step >= s.Step || i > 0 && f.Step <= s.Factors[i-1].Step:
+			return corrupt("a state at step %d whose echo factors begin at steps that are not ascending below it: number %d at %d", s.Step, i, f.Step)
+		}
+	}
+	switch several := len(s.Factors) > 1; {
+	case m.plan.Unit == Shard && (several || s.Echo):
+		return corrupt("a state with several echo factors in an epoch, whose shards are repeated as often as the first says")
+	case several && s.Factors[0].Factor == One && !s.Echo:
+		return corrupt("a state with several echo factors in an epoch without echo")
+	}
+	return nil
 }
 
 func (m *Machine) acceptCounts(s *State) error {
@@ -108,7 +133,11 @@ func (m *Machine) acceptCounts(s *State) error {
 		}
 		seen[c.Shard] = true
 	}
-	if !m.counted && s.Step > m.mostSteps() {
+	most := One
+	for _, f := range s.Factors {
+		most = max(most, f.Factor)
+	}
+	if !m.counted && s.Step > m.mostSteps(most) {
 		return corrupt("a state at step %d, which is more than all shards have bytes for", s.Step)
 	}
 	return nil
@@ -118,7 +147,7 @@ func (m *Machine) acceptCounts(s *State) error {
 // state that makes no sense is seldom replayed: a shard has less than 64
 // samples in a byte, as a record has 16 bytes and deflate makes at most 1032 of
 // one.
-func (m *Machine) mostSteps() int64 {
+func (m *Machine) mostSteps(f Factor) int64 {
 	const unknown = 1 << 40
 	if m.plan.Steps > 0 {
 		return m.plan.Steps
@@ -130,7 +159,7 @@ func (m *Machine) mostSteps() int64 {
 		}
 		bytes = min(bytes+m.entries[i].Bytes, unknown)
 	}
-	return m.factor.total(min(bytes*64, unknown), 0, 1)
+	return f.total(min(bytes*64, unknown), 0, 1)
 }
 
 // goTo begins the state's epoch and repeats its steps.
@@ -139,63 +168,77 @@ func (m *Machine) goTo(s State) error {
 	for _, c := range s.Counts {
 		m.learn(c)
 	}
-	m.next = s.Next
-	if s.Step > 0 {
-		m.next = s.Factors[0].Factor
+	m.next, m.last = s.Next, emission{item: -1}
+	if s.Step == 0 {
+		return m.begin(s.Epoch)
 	}
-	err := m.begin(s.Epoch)
-	m.next = s.Next
-	if err != nil || m.over() {
+	if err := m.start(s.Epoch, s.Factors[0].Factor, s.Echo); err != nil || m.over() {
 		return err
 	}
-	if n, known := m.Steps(); known && s.Step > n {
-		return corrupt("a state at step %d of an epoch of %d", s.Step, n)
+	seek := m.seeks()
+	for i, f := range s.Factors {
+		end := s.Step
+		if i+1 < len(s.Factors) {
+			end = s.Factors[i+1].Step
+		}
+		if i > 0 {
+			if err := m.change(f.Factor); err != nil {
+				return err
+			}
+		}
+		if n, known := m.Steps(); known && end > n {
+			return corrupt("a state at step %d of an epoch of %d", end, n)
+		}
+		if seek {
+			m.step = end
+		} else if err := m.repeat(end); err != nil {
+			return err
+		}
 	}
-	if s.Step > 0 && m.seek(s.Step) {
-		m.step, m.taken = s.Step, true
-		m.factors = []Segment{{Factor: m.factor}}
+	if seek {
+		if err := m.seek(); err != nil {
+			return err
+		}
+		m.taken, m.factors = true, slices.Clone(s.Factors)
 	}
+	return m.turn(false)
+}
+
+// repeat makes the steps before one.
+func (m *Machine) repeat(end int64) error {
 	var refs []Ref
-	for m.step < s.Step {
+	for m.step < end {
 		var ok bool
+		var err error
 		if refs, ok, err = m.one(refs[:0]); err != nil {
 			return err
 		}
 		if !ok {
-			return corrupt("a state at step %d of an epoch of %d", s.Step, m.step)
+			return corrupt("a state at step %d of an epoch of %d", end, m.step)
 		}
-	}
-	if m.step > 0 && m.step == m.extent.steps {
-		return m.begin(m.epoch + 1)
 	}
 	return nil
 }
 
-// seek goes to a step without those before it, where places are taken in turn
-// and no buffer mixes them; else it reports false.
-func (m *Machine) seek(step int64) bool {
-	if !m.sequential() {
-		return false
-	}
-	if m.plan.Unit == Batch && m.factor > One {
-		return m.plan.Buffer <= 1 && m.seekBatch(step)
-	}
-	for i := range m.lanes {
-		if m.lanes[i].room > 1 {
-			return false
-		}
+// seeks reports whether a step can be gone to without those before it: places
+// are taken in turn, and no buffer mixes them.
+func (m *Machine) seeks() bool { return m.sequential() && m.room() == 1 }
+
+// seek puts lanes and batches where they are after m.step steps.
+func (m *Machine) seek() error {
+	if m.plan.Unit == Batch && m.echoing {
+		return m.seekBatch()
 	}
 	for i := range m.lanes {
 		l := &m.lanes[i]
-		src := l.src.(*positions)
-		k := step * int64(m.each)
-		if l.plain {
-			src.seek(m.within(k, m.places(l.number)))
+		k := m.step * int64(m.each)
+		if !l.plain {
+			l.seekCopies(m, k)
 			continue
 		}
-		l.seekCopies(m, src, k)
+		l.src.(*positions).seek(m.within(k, m.places(l.number)))
 	}
-	return true
+	return nil
 }
 
 // within returns how many places a lane is past that gave k: beyond its own
@@ -207,59 +250,58 @@ func (m *Machine) within(k, places int64) int64 {
 	return min(k, places)
 }
 
-// seekCopies puts a lane with Sample echo behind its first k emissions.
-func (l *lane) seekCopies(m *Machine, src *positions, k int64) {
-	lanes := m.plan.Lanes
+// seekCopies puts a lane with Sample echo behind its first k emissions, of
+// which there is one.
+func (l *lane) seekCopies(m *Machine, k int64) {
+	src := l.src.(*positions)
 	places := m.places(l.number)
-	if all := m.factor.total(places, l.number, lanes); k > all {
-		src.seek(m.within(places+k-all, places))
+	t := m.tally(l.number)
+	t.until(k, places, m.factor)
+	if k > t.copies {
+		src.seek(m.within(places+k-t.copies, places))
 		return
 	}
-	n := least(places, func(n int64) bool { return m.factor.total(n, l.number, lanes) >= k })
-	if n == 0 {
-		return
-	}
-	src.seek(n - 1)
-	s := l.echo.slot()
-	src.put(&s.item, src.p)
-	src.seek(n)
-	l.echo.acc.after(m.factor, n-1, l.number, lanes)
-	l.echo.add(m.factor)
-	l.echo.skip(m.factor.total(n, l.number, lanes) - k)
+	src.seek(t.items - 1)
+	src.put(&l.echo.slot().item, src.p)
+	src.seek(t.items)
+	l.echo.acc = t.acc
+	l.echo.put(t.last)
+	l.echo.skip(t.copies - k)
 }
 
 // seekBatch puts the machine behind the first emissions of batches.
-func (m *Machine) seekBatch(step int64) bool {
-	n := least(step, func(n int64) bool { return m.factor.total(n, 0, 1) >= step })
-	if x := m.extent.batches; x != Unknown && n > x {
-		return false // in the padding after the last
+func (m *Machine) seekBatch() error {
+	p := m.pieces[len(m.pieces)-1]
+	p.until(m.step, m.extent.batches, p.factor)
+	before := p.items - 1
+	if m.step > p.copies {
+		before = p.items // in the padding after the last
 	}
 	for i := range m.lanes {
 		l := &m.lanes[i]
-		l.src.(*positions).seek(m.within((n-1)*int64(m.each), m.places(l.number)))
+		l.src.(*positions).seek(m.within(before*int64(m.each), m.places(l.number)))
 	}
-	s := m.batch.slot()
-	var ok bool
-	if s.item, ok, _ = m.gather(s.item[:0]); !ok {
-		m.batch.drop()
-		return false
+	m.made, m.batch.acc = before, p.acc
+	if before == p.items {
+		m.dry = true
+		return nil
 	}
-	m.made = n
-	m.batch.acc.after(m.factor, n-1, 0, 1)
-	m.batch.add(m.factor)
-	m.batch.skip(m.factor.total(n, 0, 1) - step)
-	return true
+	b := m.batch.slot()
+	if _, err := m.fillBatch(&b.item); err != nil {
+		return err
+	}
+	m.batch.put(p.last)
+	given := m.batch.skip(p.copies - m.step)
+	if b.item.number >= 0 {
+		m.last = emission{b.item.number, given, p.last}
+	}
+	return nil
 }
 
-// after puts the accumulator behind n items.
-func (a *accumulator) after(e Factor, n int64, lane, lanes int) {
-	a.begin(lane, lanes)
-	a.rest = (a.rest + Factor(n)*e) & fraction
-}
-
-// skip gives copies of the only item until some are left.
-func (r *repeats[T]) skip(left int64) {
+// skip gives copies of the only item until some are left, and returns the last.
+func (r *repeats[T]) skip(left int64) (copy int32) {
 	for int64(len(r.buf)) > left {
-		r.next()
+		_, copy = r.next()
 	}
+	return copy
 }

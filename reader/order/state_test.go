@@ -191,6 +191,7 @@ func TestRestoreNeedsItsWorld(t *testing.T) {
 func TestHostileStates(t *testing.T) {
 	light := counted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Block(2)}, 5, 5)
 	dark := uncounted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Stream(2, 4)}, 5, 5)
+	heavy := counted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Block(2), Unit: order.Shard, Factor: 2 * order.One}, 5, 5)
 	one := []order.Segment{{Factor: order.One}}
 	for _, tt := range []struct {
 		name   string
@@ -212,7 +213,24 @@ func TestHostileStates(t *testing.T) {
 		{"no factor", &light, func(s *order.State) { s.Factors = nil }, format.ErrCorrupt},
 		{"factor", &light, func(s *order.State) { s.Factors[0].Factor = 1 }, format.ErrCorrupt},
 		{"segment", &light, func(s *order.State) { s.Factors[0].Step = 1 }, format.ErrCorrupt},
-		{"segments", &light, func(s *order.State) { s.Factors = append(one, one...) }, format.ErrUnsupported},
+		{"segments", &light, func(s *order.State) { s.Factors = append(one, one...) }, format.ErrCorrupt},
+		{"segments without echo", &light, func(s *order.State) { s.Step, s.Factors = 2, []order.Segment{{0, order.One}, {1, order.One * 2}} }, format.ErrCorrupt},
+		{"segments descending", &light, func(s *order.State) {
+			s.Step, s.Factors = 4, []order.Segment{{0, order.One * 2}, {2, order.One}, {1, order.One * 2}}
+		}, format.ErrCorrupt},
+		{"segments at one step", &light, func(s *order.State) {
+			s.Step, s.Factors = 4, []order.Segment{{0, order.One * 2}, {2, order.One}, {2, order.One * 2}}
+		}, format.ErrCorrupt},
+		{"segment at the step", &light, func(s *order.State) { s.Step, s.Factors = 4, []order.Segment{{0, order.One * 2}, {4, order.One}} }, format.ErrCorrupt},
+		{"factor of a segment", &light, func(s *order.State) { s.Step, s.Factors = 4, []order.Segment{{0, order.One * 2}, {2, 1 << 49}} }, format.ErrCorrupt},
+		// Each of two lanes has given 2 emissions of its first sample, and has 4 to take: 6 steps.
+		{"segments", &light, func(s *order.State) { s.Step, s.Factors = 6, []order.Segment{{0, order.One * 2}, {2, order.One}} }, nil},
+		{"segments, step too many", &light, func(s *order.State) { s.Step, s.Factors = 7, []order.Segment{{0, order.One * 2}, {2, order.One}} }, format.ErrCorrupt},
+		{"segment of a shard", &heavy, func(s *order.State) { s.Step, s.Factors = 4, []order.Segment{{0, order.One * 2}, {2, order.One}} }, format.ErrCorrupt},
+		{"echo of a shard", &heavy, func(s *order.State) { s.Echo = true }, format.ErrCorrupt},
+		{"huge step of several", &light, func(s *order.State) {
+			s.Step, s.Factors = math.MaxInt64, []order.Segment{{0, order.One * 2}, {math.MaxInt64 - 1, order.One}}
+		}, format.ErrCorrupt},
 		{"next", &light, func(s *order.State) { s.Next = 1 }, format.ErrCorrupt},
 		{"count of a counted", &light, func(s *order.State) { s.Counts = []order.Count{{0, 5}} }, format.ErrCorrupt},
 		{"count of none", &dark, func(s *order.State) { s.Counts = []order.Count{{2, 5}} }, format.ErrCorrupt},
@@ -253,12 +271,18 @@ func TestRestoreWithoutSteps(t *testing.T) {
 		s := m.State()
 		f := max(p.Factor, order.One)
 		s.Step, s.Factors = 1<<43, []order.Segment{{Factor: f}}
-		if err := m.Restore(s); err != nil {
-			t.Fatal(err)
-		}
-		refs, ok, err := m.Step(nil, nil)
-		if !ok || err != nil || m.State().Step != 1<<43+1 {
-			t.Errorf("%v, %v, %v", refs, ok, err)
+		for range 2 {
+			if err := m.Restore(s); err != nil {
+				t.Fatal(err)
+			}
+			refs, ok, err := m.Step(nil, nil)
+			if !ok || err != nil || m.State().Step != 1<<43+1 {
+				t.Errorf("%v, %v, %v", refs, ok, err)
+			}
+			if f == order.One || p.Unit == order.Shard {
+				break
+			}
+			s.Factors = []order.Segment{{0, f}, {1 << 40, 2 * f}, {1 << 41, order.One}, {1 << 42, 300 * f}}
 		}
 	}
 }
@@ -270,15 +294,21 @@ func FuzzRestore(f *testing.F) {
 		counted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Global, Factor: order.One * 3 / 2, Buffer: 6}, 5, 4),
 		counted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Block(2), Unit: order.Batch, Factor: order.One * 3 / 2, Tail: order.TailPad}, 5, 4),
 		uncounted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Stream(2, 4), Steps: 9}, 5, 4),
+		counted(order.Plan{Batch: 2, Epochs: 2, Shuffle: order.Global, Buffer: 6, Segment: 2}, 5, 4),
+		counted(order.Plan{Batch: 2, Epochs: 2, Unit: order.Batch, Tail: order.TailPad, Steps: 9, Segment: 2}, 5, 4),
+		uncounted(order.Plan{Batch: 2, Epochs: 2, Buffer: 3, Segment: 1}, 5, 4),
 	}
 	for i := range plans {
 		r, err := newRank(&plans[i], 0, 1)
 		if err != nil {
 			f.Fatal(err)
 		}
-		for r.step() != nil {
+		for n := 0; r.step() != nil; n++ {
 			text, _ := json.Marshal(r.State())
 			f.Add(i, text)
+			if plans[i].Segment > 0 && n%3 == 0 {
+				r.SetFactor(order.One * order.Factor(n+2) / 2)
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, i int, text []byte) {
@@ -301,7 +331,11 @@ func FuzzRestore(f *testing.F) {
 			r.Opened(k)
 			r.Low(k)
 		}
-		r.all()
+		// A factor may be so high that the end is far.
+		for n := 0; n < 10_000 && r.step() != nil; n++ {
+			r.Item()
+			r.Steps()
+		}
 	})
 }
 

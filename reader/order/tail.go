@@ -11,8 +11,9 @@ type extent struct {
 }
 
 // Steps returns how many steps the present epoch has, which are the same on
-// all ranks. They are not known where the counts are not and the plan does
-// not give them.
+// all ranks; where the factor changes in its segments, how many it will have if
+// the present one stays. They are not known where the counts are not and the
+// plan does not give them.
 func (m *Machine) Steps() (perEpoch int64, known bool) {
 	if m.extent.steps == Unknown {
 		return 0, false
@@ -21,8 +22,8 @@ func (m *Machine) Steps() (perEpoch int64, known bool) {
 }
 
 // Lengths returns how many samples there are to take in an epoch, before what
-// the tail's rule leaves out, and how many references are emitted in it, over
-// all ranks, Padding not counted.
+// the tail's rule leaves out, and how many references are emitted in it, if the
+// factor stays, over all ranks, Padding not counted.
 func (m *Machine) Lengths() (fresh, emitted int64, known bool) {
 	if m.extent.fresh == Unknown || m.extent.emitted == Unknown {
 		return 0, 0, false
@@ -55,7 +56,7 @@ func (m *Machine) places(lane int) int64 {
 
 // measure finds the extent of the epoch.
 func (m *Machine) measure() error {
-	m.extent = extent{steps: Unknown, batches: Unknown, fresh: Unknown, emitted: Unknown}
+	m.extent = unmeasured
 	if !m.counted {
 		if m.plan.Steps > 0 && m.plan.Tail != TailKeep {
 			m.extent.steps = m.plan.Steps
@@ -80,8 +81,11 @@ func (m *Machine) tooLong() error {
 	return usage("the weights of the mix make an epoch of more than 2^45 samples until each data set was read once: stop with the first that ends, or weigh them otherwise")
 }
 
+var unmeasured = extent{steps: Unknown, batches: Unknown, fresh: Unknown, emitted: Unknown}
+
 // sum adds up what the lanes give.
 func (m *Machine) sum() error {
+	m.extent = unmeasured
 	x := &m.extent
 	each := int64(m.each)
 	var fresh, emitted int64
@@ -95,11 +99,11 @@ func (m *Machine) sum() error {
 		e := n
 		switch m.plan.Unit {
 		case Sample:
-			e = m.factor.total(n, l, m.plan.Lanes)
+			e = m.emissions(l, n)
 		case Batch:
 			// What a lane has of a last batch that is not full is repeated with it.
-			times := m.factor.total(n/each+1, 0, 1) - m.factor.total(n/each, 0, 1)
-			e = each*m.factor.total(n/each, 0, 1) + n%each*times
+			full := m.repetitions(n / each)
+			e = each*full + n%each*(m.repetitions(n/each+1)-full)
 		}
 		fresh += n
 		emitted += e
@@ -116,7 +120,7 @@ func (m *Machine) sum() error {
 	x.steps = steps.by(m.plan.Tail)
 	if m.plan.Unit == Batch {
 		x.batches = batches.by(m.plan.Tail)
-		x.steps = m.factor.total(x.batches, 0, 1)
+		x.steps = m.repetitions(x.batches)
 	}
 	m.fit(fresh, emitted)
 	return nil
@@ -147,7 +151,7 @@ func (m *Machine) fit(fresh, emitted int64) {
 		for l := range m.plan.Lanes {
 			n := m.places(l)
 			if m.plan.Unit == Sample {
-				n = m.factor.total(n, l, m.plan.Lanes)
+				n = m.emissions(l, n)
 			}
 			x.emitted += min(n, x.steps*int64(m.each))
 		}

@@ -14,16 +14,26 @@ func Warnings(p Plan, world int) []string {
 	}
 	var w []string
 	add := func(msg string, args ...any) { w = append(w, fmt.Sprintf(msg, args...)) }
-	p = m.plan
-	if p.Unit == Sample && p.Factor >= 2*One && m.each == 1 && m.lanes[0].room == 1 {
-		add("echo without a buffer, and lanes that give one sample of a batch: %d batches in a row hold the same samples; give the echo a buffer of %d or more, or set fewer lanes", p.Factor>>32, 2*p.Lanes)
-	}
-	if p.Unit == Sample && p.Factor > One && p.Buffer > 0 && m.lanes[0].room == 1 {
-		add("an echo buffer of %d among %s is none: give %d or more", p.Buffer, plural(p.Lanes, "lane"), 2*p.Lanes)
-	}
+	m.warnEcho(add)
 	m.warnStreams(add)
 	m.warnTail(add)
 	return w
+}
+
+// warnEcho looks for copies that stand side by side.
+func (m *Machine) warnEcho(add func(string, ...any)) {
+	p := &m.plan
+	if p.Unit != Sample || !m.echoing || m.room() > 1 {
+		return
+	}
+	switch twice := p.Factor >= 2*One; {
+	case p.Buffer > 0:
+		add("an echo buffer of %d among %s is none: give %d or more", p.Buffer, plural(p.Lanes, "lane"), 2*p.Lanes)
+	case twice && m.each == 1:
+		add("echo without a buffer, and lanes that give one sample of a batch: %d batches in a row hold the same samples; give the echo a buffer of %d or more, or set fewer lanes", p.Factor>>32, 2*p.Lanes)
+	case twice:
+		add("echo without a buffer: the copies of a sample stand side by side in a batch; give the echo a buffer of a few batches, such as %d", 4*p.Batch)
+	}
 }
 
 // warnStreams looks at what Block and Stream read side by side.
