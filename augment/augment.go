@@ -273,10 +273,7 @@ func (w *Worker) Run(dst tensor.Dense, px *Pixels, data []byte, d Draws) error {
 
 // DecodePlan decodes what the plan needs into px.
 func (w *Worker) DecodePlan(px *Pixels, data []byte, plan *Plan) error {
-	if d, ok := w.Decoder.(ShrinkDecoder); ok && plan.Shrink > 1 {
-		return d.DecodeShrunk(px, data, plan.Crop, plan.Shrink)
-	}
-	return w.Decode(px, data, plan.Crop)
+	return w.DecodeUnion(px, data, Union{plan.Crop, plan.Shrink})
 }
 
 // DecodeRGB decodes a whole picture and appends it to dst, upright, as red,

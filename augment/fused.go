@@ -8,6 +8,9 @@ import (
 	"shardtool/tensor"
 )
 
+// Covers reports whether px holds what the plan needs.
+func (px *Pixels) Covers(plan *Plan) bool { return covers(px, plan) == nil }
+
 // covers tells by an error that px lacks what the plan needs.
 func covers(px *Pixels, plan *Plan) error {
 	by := max(px.Shrink, 1)

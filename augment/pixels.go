@@ -59,11 +59,15 @@ type Pixels struct {
 
 // picture is what the resampler takes: the planes as they lie.
 func (px *Pixels) picture() resample.Picture {
-	count := 3
+	return resample.Picture{Planes: px.Planes, Count: px.count(), YCbCr: px.Layout == YCbCr}
+}
+
+// count returns how many planes there are.
+func (px *Pixels) count() int {
 	if px.Layout == Gray {
-		count = 1
+		return 1
 	}
-	return resample.Picture{Planes: px.Planes, Count: count, YCbCr: px.Layout == YCbCr}
+	return 3
 }
 
 // stored returns where the part r of the upright picture lies in the planes,
@@ -160,10 +164,7 @@ func (px *Pixels) WriteRGB(dst []byte, stride int, r image.Rectangle) {
 func (px *Pixels) asJPEG() *jpeg.Image {
 	img := &px.view
 	img.Color = [...]jpeg.ColorSpace{Gray: jpeg.Gray, YCbCr: jpeg.YCbCr, RGB: jpeg.RGB}[px.Layout]
-	img.Count, img.Rect = 3, px.stored(px.Rect)
-	if px.Layout == Gray {
-		img.Count = 1
-	}
+	img.Count, img.Rect = px.count(), px.stored(px.Rect)
 	for c := range img.Count {
 		p := &px.Planes[c]
 		img.Planes[c] = jpeg.Plane{
