@@ -146,6 +146,22 @@ func (d *Dataset) Store(shard int) store.Store {
 	return s.st
 }
 
+// Through returns the same dataset, read through other stores: what wrap makes
+// of each store that it is read from. It is called once for each part, and once
+// for parts that are the same dataset. What is known of the shards, and what is
+// found out by either, they share.
+func (d *Dataset) Through(wrap func(store.Store) store.Store) *Dataset {
+	by := make(map[*set]*set)
+	t := &Dataset{parts: d.parts, names: d.names}
+	for _, s := range d.sets {
+		if by[s] == nil {
+			by[s] = &set{wrap(s.st), s.shards}
+		}
+		t.sets = append(t.sets, by[s])
+	}
+	return t
+}
+
 // ReadOptions returns how a shard is read. They belong to the dataset.
 func (d *Dataset) ReadOptions(shard int) *Options {
 	s, _ := d.at(shard)

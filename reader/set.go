@@ -11,10 +11,16 @@ import (
 	"shardtool/reader/store"
 )
 
-// set is shards of one store that are read by the same options, and what is
-// known of them. Datasets that are mixed of others share it.
+// set is shards, and where they are read from. Datasets that are mixed of others
+// share it.
 type set struct {
-	st     store.Store
+	st store.Store
+	*shards
+}
+
+// shards are some that are read by the same options, and what is known of them,
+// whichever store they are read through.
+type shards struct {
 	names  []string
 	opts   Options
 	about  []about
@@ -44,10 +50,10 @@ type about struct {
 }
 
 func newSet(st store.Store, names []string, o *Options) *set {
-	return &set{
-		st: st, names: names, opts: o.orDefault(), about: make([]about, len(names)),
+	return &set{st, &shards{
+		names: names, opts: o.orDefault(), about: make([]about, len(names)),
 		busy: make(map[int]chan struct{}), making: make(chan struct{}, 1),
-	}
+	}}
 }
 
 // same returns the number of the first shard that has the name of shard i.
