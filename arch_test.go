@@ -37,7 +37,7 @@ var may = map[string][]string{
 	"loader/...":       {"format/...", "augment/...", "tensor", "internal/..."},
 	"device":           {"tensor"},
 	"device/...":       {"tensor", "device"},
-	"bench":            {"format/...", "reader/...", "echo", "augment/...", "tensor", "loader", "device", "fixtures"},
+	"bench":            {"format/...", "reader/...", "echo", "augment/...", "tensor", "loader", "device", "fixtures", "internal/plot"},
 	"cmd/shardtool":    {"..."},
 	"fixtures":         {},
 	"fixtures/...":     {},

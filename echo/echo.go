@@ -17,6 +17,8 @@
 package echo
 
 import (
+	"slices"
+
 	"shardtool/format"
 	"shardtool/reader/order"
 )
@@ -53,20 +55,26 @@ func (l Level) String() string {
 type Options struct {
 	Unit   Unit
 	Keep   Level
-	Factor float64 // emissions of each unit, the first included; 1 or more; 0 stands for 1
+	Factor float64 // emissions of each unit, the first included; 1 or more; 0 stands for 1; with Auto, that of the first segment
 	Buffer int     // units of a shuffle buffer behind the echo; 0 for none
+	Auto   *Auto   // proposes later factors from measured times; nil: the factor stays
+
+	// Bytes bounds the memory of what is kept: of samples that are decoded or
+	// augmented, where what is beyond is made again for each copy; of shards,
+	// where it goes to a file on a local disk. 0: what package loader says.
+	Bytes int64
 }
 
-// allowed are the pairs that mean something, and whether they are built.
-var allowed = map[Unit]map[Level]bool{
-	Shard:  {Bytes: false},
-	Sample: {Bytes: true, Decoded: false, Augmented: false},
-	Batch:  {Batched: true},
+// allowed are the pairs that mean something.
+var allowed = map[Unit][]Level{
+	Shard:  {Bytes},
+	Sample: {Bytes, Decoded, Augmented},
+	Batch:  {Batched},
 }
 
 // Check returns the options with their defaults filled in, and the factor in
-// fixed point. A pair of unit and level that is not allowed, and a factor or
-// buffer out of range, are ErrUsage; what is not built yet is ErrUnsupported.
+// fixed point. A pair of unit and level that is not allowed, and what is out of
+// range, are ErrUsage.
 func (o Options) Check() (Options, order.Factor, error) {
 	if o.Factor == 0 {
 		o.Factor = 1
@@ -81,46 +89,21 @@ func (o Options) Check() (Options, order.Factor, error) {
 	if err != nil {
 		return o, 0, err
 	}
-	built, ok := allowed[o.Unit][o.Keep]
 	switch {
-	case !ok:
-		return o, 0, format.Errorf(format.ErrUsage, format.Nowhere,
-			"echo of unit %v cannot keep %v: a shard keeps bytes, a sample bytes, decoded or augmented, a batch the batch", o.Unit, o.Keep)
+	case !slices.Contains(allowed[o.Unit], o.Keep):
+		return o, 0, usage("echo of unit %v cannot keep %v: a shard keeps bytes, a sample bytes, decoded or augmented, a batch the batch", o.Unit, o.Keep)
 	case o.Buffer < 0:
-		return o, 0, format.Errorf(format.ErrUsage, format.Nowhere, "an echo buffer of %d", o.Buffer)
-	case f == order.One:
+		return o, 0, usage("an echo buffer of %d", o.Buffer)
+	case o.Bytes < 0:
+		return o, 0, usage("%d bytes for what the echo keeps", o.Bytes)
+	case o.Auto == nil:
 		return o, f, nil
-	case !built:
-		return o, 0, format.Errorf(format.ErrUnsupported, format.Nowhere, "echo of unit %v that keeps %v is not supported yet", o.Unit, o.Keep)
+	case o.Unit == Shard && o.Auto.Segment > 0:
+		return o, 0, usage("the copies of a shard are settled when an epoch begins: its factor cannot change every %d steps", o.Auto.Segment)
 	}
-	return o, f, nil
+	return o, f, o.Auto.Check()
 }
 
-// Account counts emissions.
-type Account struct {
-	Fresh   int64 // samples emitted for the first time in their epoch
-	Emitted int64 // all emissions
-}
-
-// Add counts the emissions of a batch. Padding counts for nothing, and what
-// fills the tail of an epoch from its start is not fresh.
-func (a *Account) Add(refs []order.Ref) {
-	for i := range refs {
-		switch r := &refs[i]; {
-		case r.Kind == order.Padding:
-		case r.Kind == order.Fresh && r.Copy == 0:
-			a.Fresh++
-			a.Emitted++
-		default:
-			a.Emitted++
-		}
-	}
-}
-
-// Factor returns the factor that came about, and 0 before the first emission.
-func (a Account) Factor() float64 {
-	if a.Fresh == 0 {
-		return 0
-	}
-	return float64(a.Emitted) / float64(a.Fresh)
+func usage(msg string, args ...any) error {
+	return format.Errorf(format.ErrUsage, format.Nowhere, msg, args...)
 }

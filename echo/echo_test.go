@@ -22,9 +22,9 @@ func TestCheck(t *testing.T) {
 		{echo.Options{Factor: 2, Unit: echo.Batch}, nil, echo.Batched},
 		{echo.Options{Factor: 1, Keep: echo.Decoded}, nil, echo.Decoded},
 		{echo.Options{Factor: 1, Unit: echo.Shard}, nil, echo.Bytes},
-		{echo.Options{Factor: 2, Keep: echo.Decoded}, format.ErrUnsupported, 0},
-		{echo.Options{Factor: 2, Keep: echo.Augmented}, format.ErrUnsupported, 0},
-		{echo.Options{Factor: 2, Unit: echo.Shard}, format.ErrUnsupported, 0},
+		{echo.Options{Factor: 2, Keep: echo.Decoded}, nil, echo.Decoded},
+		{echo.Options{Factor: 2, Keep: echo.Augmented}, nil, echo.Augmented},
+		{echo.Options{Factor: 2, Unit: echo.Shard}, nil, echo.Bytes},
 		{echo.Options{Factor: 2, Buffer: 10}, nil, echo.Bytes},
 		{echo.Options{Factor: 2, Unit: echo.Batch, Buffer: 3}, nil, echo.Batched},
 		{echo.Options{Keep: echo.Batched}, format.ErrUsage, 0},
@@ -35,6 +35,11 @@ func TestCheck(t *testing.T) {
 		{echo.Options{Factor: -1}, format.ErrUsage, 0},
 		{echo.Options{Factor: math.NaN()}, format.ErrUsage, 0},
 		{echo.Options{Buffer: -1}, format.ErrUsage, 0},
+		{echo.Options{Bytes: -1}, format.ErrUsage, 0},
+		{echo.Options{Auto: &echo.Auto{}}, nil, echo.Bytes},
+		{echo.Options{Auto: &echo.Auto{Segment: -1}}, format.ErrUsage, 0},
+		{echo.Options{Unit: echo.Shard, Auto: &echo.Auto{}}, nil, echo.Bytes},
+		{echo.Options{Unit: echo.Shard, Auto: &echo.Auto{Segment: 100}}, format.ErrUsage, 0},
 	} {
 		got, f, err := tt.in.Check()
 		if !errors.Is(err, tt.want) || err != nil && format.Sentinel(err) != tt.want {
