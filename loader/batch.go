@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/loader/internal/column"
 	"shardtool/reader/order"
@@ -24,10 +25,11 @@ type Batch struct {
 	// State's.
 	Step int64
 
-	l     *Loader
-	state State
-	again bool // a copy of a batch that was made before
-	page  atomic.Pointer[page]
+	l       *Loader
+	state   State
+	account echo.Account
+	again   bool // a copy of a batch that was made before
+	page    atomic.Pointer[page]
 }
 
 // Len returns the number of samples.
@@ -110,6 +112,11 @@ func (b *Batch) Draws() uint64 {
 	return order.MixDraws(b.l.o.Seed, b.state.Epoch, b.state.Step, b.l.o.Rank)
 }
 
+// Echo returns what of the batch is repeated: how many of its samples are fresh,
+// how many are in it more than once, and how far the copies lie behind those
+// before them.
+func (b *Batch) Echo() echo.Account { return b.account }
+
 // Work returns what was done for this batch: the encoded bytes of its fresh
 // samples, all fields counted, and the images and pixels decoded. A copy of a
 // batch that is kept costs nothing.
@@ -181,6 +188,7 @@ type slot struct {
 	ref       order.Ref
 	chunk     *chunk // that its sample is in, held by the task; nil for padding
 	item      int32
+	kept      keptItem // of its sample, held until the slot is filled
 	bytes     int64
 	offset    int64
 	key       []byte // memory of the slot, reused
@@ -269,7 +277,7 @@ func (l *Loader) makePage() *page {
 func (p *page) newTask(first, last int) *task {
 	p.tasks = p.tasks[:len(p.tasks)+1]
 	t := &p.tasks[len(p.tasks)-1]
-	t.page, t.first, t.last, t.ran = p, first, last, false
+	t.page, t.first, t.last, t.at, t.ran = p, first, last, first, false
 	return t
 }
 
@@ -304,6 +312,9 @@ func (p *page) release() {
 		clear(p.cells[i])
 	}
 	for i := range p.slots {
+		if it := p.slots[i].kept; it.Item != nil { // the pipeline has ended
+			it.Release()
+		}
 		p.slots[i] = slot{key: p.slots[i].key[:0]}
 	}
 	pool := &p.l.pages

@@ -105,7 +105,10 @@ func (p *pipeline) fetchJobs() {
 			return
 		}
 		begin = time.Now()
+		p.l.meters.fetching.begin()
 		r.do(j)
+		p.l.meters.fetching.end()
+		p.l.meters.fetched.Add(int64(len(j.chunk.items)))
 		m.busy.since(begin)
 		p.reading.Add(-1)
 		j.chunk.complete(func(t *task) { p.tasks <- t })

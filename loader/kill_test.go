@@ -31,7 +31,7 @@ type trained struct {
 }
 
 func (tr *trained) options() Options {
-	o := Options{Columns: assortedColumns(), GlobalBatch: 6, Seed: 17, Epochs: 2, World: 1, Tail: order.TailWrap, Echo: echo.Options{Factor: 2, Buffer: 18}}
+	o := Options{Columns: assortedColumns(), GlobalBatch: 6, Seed: 17, Epochs: 2, World: 1, Tail: order.TailWrap, Echo: echo.Options{Factor: 2, Keep: echo.Decoded, Buffer: 18}}
 	o.Shuffle = order.Stream(2, 12)
 	if tr.Global {
 		o.Shuffle = order.Global

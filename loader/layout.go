@@ -98,6 +98,7 @@ func (l *Loader) divide(batch int64) error {
 	for _, t := range l.terms {
 		fixed += t.Bytes
 	}
+	fixed += l.divideForEcho(fixed)
 	under := &l.terms[2].Bytes
 	switch bound := l.o.MemoryBytes; {
 	case bound == 0 && fixed > mostBytes:
@@ -116,9 +117,44 @@ func (l *Loader) divide(batch int64) error {
 	return nil
 }
 
+// divideForEcho sees how much memory there is for what the echo keeps, where
+// so much is needed for the rest, and returns it.
+func (l *Loader) divideForEcho(rest int64) int64 {
+	const forEcho = 512 << 20
+	e := &l.o.Echo
+	if !l.echoes() {
+		return 0
+	}
+	bytes := e.Bytes
+	switch {
+	case bytes > 0:
+	case l.o.MemoryBytes == 0:
+		bytes = forEcho
+	default:
+		bytes = max(0, l.o.MemoryBytes-rest) / 2
+	}
+	what := "shards that are kept"
+	if e.Unit == order.Shard {
+		d, ok := l.src.(*datasetSource)
+		if !ok {
+			return 0
+		}
+		if l.spools = d.spooled(l, bytes); l.spools == nil {
+			return 0
+		}
+	} else {
+		what = "samples that are kept " + e.Keep.String()
+		if l.keeper = newKeeper(e.Keep, l.o.Columns, bytes); l.keeper == nil {
+			return 0
+		}
+	}
+	l.terms = append(l.terms, MemoryTerm{what, bytes})
+	return bytes
+}
+
 const (
 	mostBytes  = 1 << 40 // of batches, where no bound is given
-	placeBytes = 256     // what a batch notes of a sample: its reference, slot, task and job, each at most one
+	placeBytes = 288     // what a batch notes of a sample: its reference, slot, task and job, each at most one
 )
 
 // waiting is how many samples the order's buffers hold on this rank.

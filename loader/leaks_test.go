@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"testing"
@@ -85,7 +86,7 @@ func holdNoLeaks(t *testing.T, open func() *reader.Dataset, forget func()) {
 		}
 		switch n / 4 % 3 {
 		case 1:
-			o.Echo = echo.Options{Factor: 2, Buffer: 30}
+			o.Echo = echo.Options{Factor: 2, Keep: []echo.Level{echo.Bytes, echo.Decoded, echo.Augmented}[rand.IntN(3)], Buffer: 30}
 		case 2:
 			o.Echo = echo.Options{Factor: 2, Unit: echo.Batch, Buffer: 3}
 		}

@@ -71,6 +71,8 @@ type Loader struct {
 	chunkBytes int
 	pages      pagePool
 	chunks     chunkPool
+	spools     *spools // of shards with copies to come; nil: nothing is kept
+	keeper     *keeper // of what was made of samples with copies to come; nil: nothing is kept
 
 	held atomic.Int64 // batches that the trainer holds
 
@@ -154,6 +156,7 @@ func (l *Loader) makePlan() error {
 	if err != nil {
 		return err
 	}
+	o.Echo = e
 	parts := l.src.parts()
 	if err := exclude(parts, o.Exclude); err != nil {
 		return err
@@ -165,13 +168,24 @@ func (l *Loader) makePlan() error {
 	if epochs > 0 {
 		epochs += o.Epoch
 	}
+	segment := int64(0)
+	if e.Auto != nil {
+		segment = e.Auto.Segment
+		if e.Auto.Agree == nil && o.World > 1 {
+			return usage("the echo factor follows what each of %d ranks measures: Auto.Agree must make one of them", o.World)
+		}
+	}
 	l.plan = order.Plan{
 		Parts: parts, Ends: o.Ends, Epochs: epochs, Batch: o.GlobalBatch, Lanes: o.Lanes, Shuffle: o.Shuffle, Seed: o.Seed,
-		Tail: o.Tail, Steps: o.Steps, Unit: e.Unit, Factor: factor, Buffer: e.Buffer, Keep: e.Keep.String(),
+		Tail: o.Tail, Steps: o.Steps, Unit: e.Unit, Factor: factor, Buffer: e.Buffer, Segment: segment, Keep: e.Keep.String(),
 		Columns: describe(o.Columns),
 	}
+	l.tally.ledger.Unit = e.Unit
 	if l.machine, err = order.New(l.plan, o.Rank, o.World); err != nil {
 		return err
+	}
+	if _, known := l.machine.Steps(); e.Auto != nil && segment == 0 && !known {
+		return usage("samples are not counted, so that the end of an epoch is not known before it: make an index (shardtool index), or let the echo factor change after a number of steps (Auto.Segment)")
 	}
 	for _, w := range order.Warnings(l.plan, o.World) {
 		o.Log.Warn(w)
@@ -232,7 +246,7 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 // the factor of its state.
 func (l *Loader) echoes() bool {
 	s := l.machine.State()
-	return l.plan.Factor > order.One || s.Next > order.One ||
+	return l.plan.Factor > order.One || l.o.Echo.Auto != nil || s.Echo || s.Next > order.One ||
 		slices.ContainsFunc(s.Factors, func(f order.Segment) bool { return f.Factor > order.One })
 }
 

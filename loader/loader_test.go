@@ -64,23 +64,27 @@ func TestDecodesAreCounted(t *testing.T) {
 	const n, e, epochs = 17, 3, 2
 	for _, tt := range []struct {
 		unit    echo.Unit
+		keep    echo.Level
 		factor  float64
 		decodes int64
 		emitted int64
 	}{
-		{echo.Sample, 1, n * epochs, n * epochs},
-		{echo.Sample, e, n * epochs * e, n * epochs * e},
-		{echo.Batch, e, n * epochs, n * epochs * e},
+		{echo.Sample, echo.Bytes, 1, n * epochs, n * epochs},
+		{echo.Sample, echo.Decoded, 1, n * epochs, n * epochs},
+		{echo.Sample, echo.Bytes, e, n * epochs * e, n * epochs * e},
+		{echo.Sample, echo.Decoded, e, n * epochs, n * epochs * e},
+		{echo.Sample, echo.Augmented, e, n * epochs, n * epochs * e},
+		{echo.Batch, echo.Batched, e, n * epochs, n * epochs * e},
 	} {
 		var decodes, pixels atomic.Int64
 		src := pictures(t, 5, 5, 7)
 		r := load(t, src, Options{
 			Columns:     []Column{Image("jpg;png", countingTransform(4, &decodes, &pixels)), Int64("cls")},
-			GlobalBatch: 4, Epochs: epochs, Workers: 3, Echo: echo.Options{Unit: tt.unit, Factor: tt.factor},
+			GlobalBatch: 4, Epochs: epochs, Workers: 3, Echo: echo.Options{Unit: tt.unit, Keep: tt.keep, Factor: tt.factor},
 		})
 		s := r.stats
 		if r.err != nil || decodes.Load() != tt.decodes || s.Work.Images != tt.decodes || s.Work.Pixels != pixels.Load() || pixels.Load() < tt.decodes {
-			t.Errorf("%v %v: %d decodes, %+v, %v; want %d", tt.unit, tt.factor, decodes.Load(), s.Work, r.err, tt.decodes)
+			t.Errorf("%v %v %v: %d decodes, %+v, %v; want %d", tt.unit, tt.keep, tt.factor, decodes.Load(), s.Work, r.err, tt.decodes)
 		}
 		if s.Fresh != n*epochs || s.Emitted != tt.emitted || src.reads.Load() != n*epochs || src.opened.Load() != 3*epochs {
 			t.Errorf("%v %v: fresh %d, emitted %d, %d samples read from %d shards", tt.unit, tt.factor, s.Fresh, s.Emitted, src.reads.Load(), src.opened.Load())
@@ -471,7 +475,7 @@ func TestOptions(t *testing.T) {
 		{"batch", Options{Columns: cls, GlobalBatch: -1}, format.ErrUsage, "-1"},
 		{"huge batch", Options{Columns: big, GlobalBatch: 1 << 40}, format.ErrUsage, "a batch of 1099511627776"},
 		{"workers", Options{Columns: cls, Workers: -1}, format.ErrUsage, "workers"},
-		{"places", Options{Columns: cls, GlobalBatch: 1 << 20, MemoryBytes: 512 << 20}, format.ErrUsage, "their places in batches need 1879048192"}, // 7 x 2^20 x 256
+		{"places", Options{Columns: cls, GlobalBatch: 1 << 20, MemoryBytes: 512 << 20}, format.ErrUsage, "their places in batches need 2113929216"}, // 7 x 2^20 x 288
 		{"vast batch", Options{Columns: cls, GlobalBatch: 1 << 30}, format.ErrUsage, "that takes too much memory"},
 		{"far ahead", Options{Columns: cls, GlobalBatch: 1 << 18, Prefetch: 1 << 16}, format.ErrUsage, "65536 made ahead"},
 		{"epoch", Options{Columns: cls, Epoch: 1 << 31}, format.ErrUsage, "epoch 2147483648"},
@@ -482,7 +486,7 @@ func TestOptions(t *testing.T) {
 		{"ranks", Options{Columns: cls, World: 2}, format.ErrUsage, "steps"},
 		{"rank", Options{Columns: cls, Rank: 2, World: 2}, format.ErrUsage, "rank 2 of a world of 2"},
 		{"echo", Options{Columns: cls, Echo: echo.Options{Factor: 0.5}}, format.ErrUsage, "factor"},
-		{"decoded", Options{Columns: cls, Echo: echo.Options{Factor: 2, Keep: echo.Decoded}}, format.ErrUnsupported, "not supported yet"},
+		{"decoded", Options{Columns: cls, Echo: echo.Options{Factor: 2, Unit: echo.Batch, Keep: echo.Decoded}}, format.ErrUsage, "cannot keep decoded"},
 		// 7 batches of 64 x 3 x 224 x 224 float32, 38,535,168 bytes each, are 269,746,176.
 		{"memory", Options{Columns: big, MemoryBytes: 256 << 20}, format.ErrUsage, "7 batches (3 made ahead, 4 held by the trainer) need 269746176"},
 		{"enough memory", Options{Columns: big, MemoryBytes: 269746176 + 4<<20}, nil, ""},

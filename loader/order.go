@@ -1,11 +1,11 @@
 package loader
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
+	"math"
 	"slices"
 	"time"
 
+	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/reader/order"
 )
@@ -27,14 +27,17 @@ type orderer struct {
 	takesEpoch int32
 	dropped    []*chunk // to be released once the step's tasks hold what they need
 
-	kept  map[sampleKey]*kept // samples of which emissions are to come
-	pages map[batchKey]*page  // batches of which copies are to come
+	kept  map[sampleKey]*kept  // samples of which emissions are to come
+	pages map[batchKey]*page   // batches of which copies are to come
+	items map[keptKey]keptItem // of samples of which copies are to come, where more than bytes is kept
 	epoch int32
 
 	job    *chunk // that items are being added to
 	jobEnd int64  // where its last item ends
 	size   int64  // of its items
 	step   int64
+
+	measured echo.Measured // when the present segment of the echo began
 }
 
 // sampleKey names a sample of an epoch.
@@ -45,26 +48,10 @@ type sampleKey struct {
 
 func keyOf(ref order.Ref) sampleKey { return sampleKey{ref.Epoch, ref.Shard, ref.Index} }
 
-// batchKey names a batch of an epoch by its items: the first alone does not
-// tell, where a part of a mix begins anew and the tail is filled from it.
+// batchKey names a batch that is repeated.
 type batchKey struct {
 	epoch int32
-	items [sha256.Size]byte
-}
-
-func batchKeyOf(refs []order.Ref) batchKey {
-	k := batchKey{epoch: refs[0].Epoch}
-	h := sha256.New()
-	var b [24]byte
-	for _, ref := range refs {
-		binary.LittleEndian.PutUint32(b[0:], uint32(ref.Shard))
-		binary.LittleEndian.PutUint64(b[4:], uint64(ref.Index))
-		binary.LittleEndian.PutUint32(b[12:], uint32(ref.Pass))
-		b[16] = byte(ref.Kind)
-		h.Write(b[:])
-	}
-	h.Sum(k.items[:0])
-	return k
+	item  int64 // of the epoch, as order.Machine.Item counts
 }
 
 // kept is a sample of which emissions are to come.
@@ -86,7 +73,7 @@ func newOrderer(p *pipeline) *orderer {
 	l := p.l
 	o := &orderer{
 		p: p, m: l.machine, epoch: l.machine.State().Epoch,
-		kept: make(map[sampleKey]*kept), pages: make(map[batchKey]*page),
+		kept: make(map[sampleKey]*kept), pages: make(map[batchKey]*page), items: make(map[keptKey]keptItem),
 	}
 	if !l.scatter {
 		o.readings = make([]reading, l.machine.Readings())
@@ -103,6 +90,9 @@ func (o *orderer) run() error {
 			return p.cause()
 		}
 		begin, waited := time.Now(), m.waits()
+		if err := o.tune(); err != nil {
+			return err
+		}
 		// The trainer keeps the references as long as the batch.
 		refs, ok, err := o.m.Step(make([]order.Ref, 0, p.l.perRank), o.take)
 		if err != nil || !ok {
@@ -133,6 +123,7 @@ func (o *orderer) begin() {
 		var open []order.OpenRun
 		open, r.next = o.m.Opened(i)
 		for _, s := range open {
+			o.p.l.spools.hold(s.Run, lastStep)
 			r.runs = append(r.runs, o.p.startRun(s.Run, s.I, s.At))
 		}
 		o.topUp(i)
@@ -145,8 +136,14 @@ func (o *orderer) begin() {
 // hold what is worth having.
 func (o *orderer) topUp(i int) {
 	r, l := &o.readings[i], o.p.l
-	for len(r.runs) < l.runsOpen && !r.done {
-		if turn := l.machine.Open(); len(r.runs) > turn {
+	through := 0
+	for _, s := range r.runs {
+		if s.through {
+			through++
+		}
+	}
+	for len(r.runs)-through < l.runsOpen && !r.done {
+		if turn := through + l.machine.Open(); len(r.runs) > turn {
 			ahead := int64(0)
 			for _, s := range r.runs[turn:] {
 				ahead += l.farBytes(s.Run)
@@ -185,6 +182,7 @@ func (o *orderer) open(i int) {
 	for empty := 0; empty < 2; empty++ { // an epoch of this reading may have no runs, and then they all do
 		if s, ok := o.m.Run(i, r.epoch, r.next); ok {
 			r.next++
+			o.p.l.spools.hold(s, lastStep)
 			r.runs = append(r.runs, o.p.startRun(s, r.next-1, s.From))
 			return
 		}
@@ -231,6 +229,8 @@ func (o *orderer) take(readingID, epoch, shard int32, index int64) (bool, error)
 		if _, _, err := o.receive(s, s.To); err != nil {
 			return false, err
 		}
+		s.through = true
+		o.topUp(int(readingID)) // it is closed when the step is over, which may have to wait for others
 	}
 	if o.p.l.direct {
 		o.takes = append(o.takes, v)
@@ -340,6 +340,7 @@ func (o *orderer) enter(refs []order.Ref) {
 		return
 	}
 	o.epoch = refs[0].Epoch
+	o.p.l.spools.letGoBefore(o.epoch, 0)
 	for key, k := range o.kept {
 		if key.epoch < o.epoch {
 			o.dropped = append(o.dropped, k.chunk)
@@ -352,6 +353,12 @@ func (o *orderer) enter(refs []order.Ref) {
 			delete(o.pages, key)
 		}
 	}
+	for key, it := range o.items {
+		if key.epoch < o.epoch {
+			it.Release()
+			delete(o.items, key)
+		}
+	}
 }
 
 // batch makes the batch of some references. It reports false where it is a
@@ -359,17 +366,17 @@ func (o *orderer) enter(refs []order.Ref) {
 func (o *orderer) batch(refs []order.Ref) (b *Batch, fresh bool) {
 	l := o.p.l
 	b = &Batch{Refs: refs, Valid: make([]bool, len(refs)), Step: o.step, l: l, state: o.m.State()}
-	echoed := l.plan.Unit == order.Batch
-	var key batchKey
-	if echoed {
-		key = batchKeyOf(refs)
+	key, last := batchKey{epoch: refs[0].Epoch}, true
+	var copy, times int32
+	if key.item, copy, times = o.m.Item(); key.item >= 0 {
+		last = copy == times-1
 		if pg := o.pages[key]; pg != nil {
 			b.again = true
-			pg.retain()
 			b.page.Store(pg)
-			if isLast(refs) {
-				pg.release()
+			if last { // the batch takes the place of the order stage
 				delete(o.pages, key)
+			} else {
+				pg.retain()
 			}
 			return b, false
 		}
@@ -379,6 +386,9 @@ func (o *orderer) batch(refs []order.Ref) (b *Batch, fresh bool) {
 	for i, ref := range refs {
 		s := &pg.slots[i]
 		s.ref = ref
+		if l.scatter && l.spools != nil {
+			l.spools.hold(order.Run{Epoch: ref.Epoch, Shard: ref.Shard, Times: ref.Times}, o.step)
+		}
 		var v view
 		switch {
 		case ref.Kind == order.Padding:
@@ -388,26 +398,18 @@ func (o *orderer) batch(refs []order.Ref) (b *Batch, fresh bool) {
 		default:
 			v = o.emit(ref)
 		}
-		s.chunk, s.item = v.chunk, v.i
+		s.chunk, s.item, s.kept = v.chunk, v.i, o.item(ref)
 	}
 	o.sendJob()
-	if echoed && !isLast(refs) {
+	if l.scatter { // what was read for the batches before has been read by now
+		l.spools.letGoBefore(o.epoch, o.step-int64(l.o.Prefetch))
+	}
+	if !last {
 		pg.retain()
 		o.pages[key] = pg
 	}
 	b.page.Store(pg)
 	return b, true
-}
-
-// isLast reports whether no more copies of an item are to come, a sample or a
-// whole batch.
-func isLast(refs []order.Ref) bool {
-	for _, ref := range refs {
-		if ref.Kind != order.Padding {
-			return ref.Copy == ref.Times-1
-		}
-	}
-	return true
 }
 
 // last reports whether a sample that was taken is not needed any more. The
@@ -533,6 +535,9 @@ func (o *orderer) closeFinished(i int) {
 	}
 }
 
+// lastStep as the step that needs a run means that its end is known.
+const lastStep = math.MaxInt64
+
 func (o *orderer) close(i int, s *run) {
 	r := &o.readings[i]
 	for n := range r.runs {
@@ -545,6 +550,7 @@ func (o *orderer) close(i int, s *run) {
 		r.last = nil
 	}
 	s.stop()
+	o.p.l.spools.letGo(s.Run)
 	o.topUp(i)
 }
 
@@ -560,6 +566,9 @@ func (o *orderer) discard() {
 	}
 	for _, pg := range o.pages {
 		pg.release()
+	}
+	for _, it := range o.items {
+		it.Release()
 	}
 	for _, c := range o.dropped {
 		c.release()

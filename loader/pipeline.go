@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type pipeline struct {
 	reading atomic.Int64  // jobs that are not done
 	room    chan struct{} // one token for each batch not yet delivered
 	tasks   chan *task
+	again   chan *task  // that waited for another worker
 	ready   chan *Batch // in order, perhaps still being filled
 
 	orderer *orderer
@@ -37,6 +39,7 @@ func newPipeline(ctx context.Context, l *Loader) *pipeline {
 		jobs:  make(chan job, most),
 		room:  make(chan struct{}, l.o.Prefetch),
 		tasks: make(chan *task, most),
+		again: make(chan *task, most),
 		ready: make(chan *Batch, l.o.Prefetch),
 		known: make(map[int32]places),
 	}
@@ -92,7 +95,7 @@ func (p *pipeline) discard() {
 		b.page.Swap(nil).release()
 	}
 	p.orderer.discard()
-	if err := p.l.src.close(); err != nil {
+	if err := errors.Join(p.l.src.close(), p.l.spools.close()); err != nil {
 		p.l.o.Log.Warn("closing shards", "err", err)
 	}
 }

@@ -206,6 +206,13 @@ func drawOptions(rt *rapid.T) Options {
 		Fetchers: rapid.IntRange(1, 4).Draw(rt, "fetchers"),
 		Prefetch: rapid.IntRange(1, 4).Draw(rt, "prefetch"),
 	}
+	if o.Echo.Unit == echo.Sample {
+		o.Echo.Keep = rapid.SampledFrom([]echo.Level{echo.Natural, echo.Bytes, echo.Decoded, echo.Augmented}).Draw(rt, "keep")
+		o.Echo.Bytes = rapid.SampledFrom([]int64{0, 1, 300}).Draw(rt, "kept bytes")
+	}
+	if o.Shuffle != order.Global && rapid.IntRange(0, 4).Draw(rt, "shard") == 0 {
+		o.Echo.Unit, o.Echo.Keep = echo.Shard, echo.Bytes
+	}
 	if o.GlobalBatch%2 == 0 && rapid.Bool().Draw(rt, "two ranks") {
 		o.World = 2
 		o.Rank = rapid.IntRange(0, 1).Draw(rt, "rank")

@@ -30,6 +30,7 @@ var echoes = []echo.Options{
 	{Factor: 1.5, Buffer: 4},
 	{Factor: 3, Unit: echo.Batch},
 	{Factor: 1.5, Unit: echo.Batch, Buffer: 3},
+	{Factor: 2, Keep: echo.Augmented, Buffer: 4},
 }
 
 // zipped compresses the shards of a dataset, so that nobody counts them.
@@ -145,7 +146,7 @@ func TestResumeOnAnotherWorld(t *testing.T) {
 	ds := labelled(t, t.TempDir(), 17, 30, 0, 23)
 	for _, shuffle := range shuffles {
 		for _, tail := range []order.Tail{order.TailDrop, order.TailPad} {
-			for _, e := range []echo.Options{{}, {Factor: 2, Buffer: 24}, {Factor: 1.5, Unit: echo.Batch, Buffer: 2}} {
+			for _, e := range []echo.Options{{}, {Factor: 2, Buffer: 24}, {Factor: 1.5, Unit: echo.Batch, Buffer: 2}, {Factor: 2, Keep: echo.Decoded, Buffer: 24}} {
 				what := fmt.Sprintf("%v, tail %v, echo %+v", shuffle, tail, e)
 				o := Options{GlobalBatch: 8, Seed: 6, Epochs: 2, Shuffle: shuffle, Tail: tail, Echo: e, World: 1}
 				want := steps(t, ds, o, -1)

@@ -22,13 +22,14 @@ type run struct {
 	cancel context.CancelFunc
 
 	// Of the order stage.
-	window []*chunk // received, and not passed by the order
-	hit    *chunk   // of the window, the one that was used last
-	got    int64    // index behind the last that was received
-	passed int64    // nothing before it is taken any more
-	ended  bool     // chunks is closed
-	marked bool     // among the orderer's touched
-	low    int64    // index behind the last that was taken
+	window  []*chunk // received, and not passed by the order
+	hit     *chunk   // of the window, the one that was used last
+	got     int64    // index behind the last that was received
+	passed  int64    // nothing before it is taken any more
+	ended   bool     // chunks is closed
+	through bool     // its last sample was taken
+	marked  bool     // among the orderer's touched
+	low     int64    // index behind the last that was taken
 }
 
 // chunksAhead is how many chunks of one run may wait for their turn.
@@ -41,7 +42,9 @@ func (p *pipeline) startRun(r order.Run, i int, at int64) *run {
 	ctx, s.cancel = context.WithCancel(p.ctx)
 	p.all.Go(func() {
 		f := runReader{p: p, ctx: ctx, r: s, began: time.Now()}
+		f.fetching(true)
 		s.err = f.read()
+		f.fetching(false)
 		p.l.meters.fetch.busy.since(f.began)
 		close(s.chunks)
 	})
@@ -300,6 +303,7 @@ func (f *runReader) flush() error {
 	if f.c == nil || len(f.c.items) == 0 {
 		return nil
 	}
+	n := len(f.c.items)
 	err := f.wait(func() error {
 		if !send(f.ctx, f.r.chunks, f.c) {
 			return f.ctx.Err()
@@ -307,18 +311,38 @@ func (f *runReader) flush() error {
 		return nil
 	})
 	if err == nil {
+		if f.fresh() {
+			f.p.l.meters.fetched.Add(int64(n))
+		}
 		f.c = nil
 	}
 	return err
 }
 
+// fetching says when the run begins to read, and when it has to wait for room.
+func (f *runReader) fetching(on bool) {
+	switch m := &f.p.l.meters.fetching; {
+	case !f.fresh():
+	case on:
+		m.begin()
+	default:
+		m.end()
+	}
+}
+
+// fresh reports whether what the run reads was not read before, by an earlier
+// copy of it.
+func (f *runReader) fresh() bool { return f.r.Copy == 0 }
+
 // wait does something that may have to wait for room, and counts it as that.
 func (f *runReader) wait(do func() error) error {
 	m := &f.p.l.meters.fetch
 	m.busy.since(f.began)
+	f.fetching(false)
 	begin := time.Now()
 	err := do()
 	m.out.since(begin)
+	f.fetching(true)
 	f.began = time.Now()
 	return err
 }

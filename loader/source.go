@@ -76,14 +76,21 @@ func newDatasetSource(ctx context.Context, ds *reader.Dataset) (*datasetSource, 
 		return nil, err
 	}
 	d := &datasetSource{ds: ds, manifest: m}
-	for _, p := range ds.Parts() {
+	d.open()
+	return d, nil
+}
+
+// open makes the handles by which shards are read at places. Nothing is opened
+// yet.
+func (d *datasetSource) open() {
+	d.handles = d.handles[:0]
+	for _, p := range d.ds.Parts() {
 		var st store.Store // a part without shards needs none
 		if p.N > 0 {
-			st = ds.Store(p.First)
+			st = d.ds.Store(p.First)
 		}
 		d.handles = append(d.handles, store.NewHandles(st, 0))
 	}
-	return d, nil
 }
 
 // handlesOf are those of a shard's part.

@@ -8,6 +8,7 @@ import (
 
 	"shardtool/echo"
 	"shardtool/format"
+	"shardtool/reader/store"
 )
 
 // Stats is what a loader has done so far.
@@ -21,6 +22,16 @@ type Stats struct {
 	Held    int64            // batches that the trainer holds now
 	Stages  []Stage          // in the order of the flow
 	Seconds float64          // since loading began
+
+	Echo     Echo
+	Measured echo.Measured // since loading began: what the costs of a sample follow from
+}
+
+// Echo is what the echo has done so far.
+type Echo struct {
+	echo.Account
+	Cache echo.CacheStats  // of samples kept decoded or augmented
+	Spool store.SpoolStats // of shards kept, where they are not on a local disk
 }
 
 // Stage is the time that a stage of the pipeline has spent, in seconds summed
@@ -48,22 +59,54 @@ const (
 func (l *Loader) Stats() Stats {
 	l.tally.mu.Lock()
 	s := Stats{
-		Batches: l.tally.batches, Fresh: l.tally.account.Fresh, Emitted: l.tally.account.Emitted,
+		Batches: l.tally.batches, Fresh: l.tally.ledger.Total().Fresh, Emitted: l.tally.ledger.Total().Emitted,
 		Holes: l.tally.holes, Bad: make(map[string]int64), Work: l.tally.work, Held: l.held.Load(),
 	}
 	for class, n := range l.tally.byClass {
 		s.Bad[class] = n
 	}
+	s.Echo.Account = l.tally.ledger.Total()
 	l.tally.mu.Unlock()
 	s.Stages, s.Seconds = l.meters.snapshot()
+	s.Measured = l.measured(&s)
+	s.Echo.Spool = l.spools.stats()
+	if l.keeper != nil {
+		s.Echo.Cache = l.keeper.cache.Stats()
+	}
 	return s
+}
+
+// measured puts together what the costs of a sample follow from.
+func (l *Loader) measured(s *Stats) echo.Measured {
+	m := echo.Measured{
+		Seconds: s.Seconds, Batches: s.Batches, Fresh: s.Fresh, Emitted: s.Emitted,
+		Fetched: l.meters.fetched.Load(), Fetching: l.meters.fetching.total().Seconds(), Workers: l.o.Workers,
+	}
+	for _, stage := range s.Stages {
+		switch stage.Name {
+		case StageOrder:
+			if !l.scatter {
+				m.Starved = stage.WaitIn
+			}
+		case StageDecode:
+			m.Decode = stage.Busy
+			if l.scatter {
+				m.Starved = stage.WaitIn / float64(stage.Workers)
+			}
+		case StageAugment:
+			m.Augment = stage.Busy
+		case StageDeliver:
+			m.Waited, m.Trainer = stage.WaitIn, stage.WaitOut
+		}
+	}
+	return m
 }
 
 // tally counts what was delivered.
 type tally struct {
 	mu      sync.Mutex
 	batches int64
-	account echo.Account
+	ledger  echo.Ledger
 	holes   int64
 	work    Work
 	bads    int64
@@ -77,7 +120,7 @@ func (t *tally) batch(b *Batch, holes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.batches++
-	t.account.Add(b.Refs)
+	b.account = t.ledger.Add(b.Refs)
 	t.holes += int64(holes)
 	t.work.Add(work)
 }
@@ -143,6 +186,39 @@ func (t *timer) total() time.Duration {
 	return time.Duration(sum)
 }
 
+// span adds up the time in which at least one of several is at work.
+type span struct {
+	mu    sync.Mutex
+	n     int
+	since time.Time
+	sum   time.Duration
+}
+
+func (s *span) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n++; s.n == 1 {
+		s.since = time.Now()
+	}
+}
+
+func (s *span) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n--; s.n == 0 {
+		s.sum += time.Since(s.since)
+	}
+}
+
+func (s *span) total() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n > 0 {
+		return s.sum + time.Since(s.since)
+	}
+	return s.sum
+}
+
 // meter is the time of one stage.
 type meter struct {
 	busy, in, out timer
@@ -157,6 +233,8 @@ func (m *meter) waits() time.Duration {
 // meters is the time of all stages.
 type meters struct {
 	fetch, order, decode, augment, deliver meter
+	fetching                               span // of fetch: not waiting for room
+	fetched                                atomic.Int64
 
 	mu                sync.Mutex
 	began, ended      time.Time

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"shardtool/augment"
+	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/loader/internal/column"
 	"shardtool/reader/order"
@@ -19,6 +20,7 @@ import (
 type task struct {
 	page        *page
 	first, last int          // slots first to last-1
+	at          int          // the one that is to be filled next
 	held        []*chunk     // that the samples are in
 	wait        atomic.Int32 // chunks that are not ready
 	ran         bool
@@ -43,6 +45,8 @@ type worker struct {
 	meter   column.Meter
 	sample  format.Sample // parsed of a record
 	out     column.Slot
+	draws   []augment.Draws // of the copies of a sample
+	sizes   []int           // by column, of what was decoded
 }
 
 // arena is where a worker gathers what a task makes for a column of any
@@ -87,57 +91,98 @@ func (p *pipeline) waitForTask() (*task, bool) {
 	if p.ctx.Err() != nil {
 		return nil, false
 	}
+	select { // what others wait for first
+	case t := <-p.again:
+		return t, true
+	default:
+	}
 	select {
+	case t := <-p.again:
+		return t, true
 	case t, ok := <-p.tasks:
-		return t, ok
+		if ok {
+			return t, true
+		}
 	case <-p.ctx.Done():
+		return nil, false
+	}
+	// There are no more tasks, but those that wait for a worker to be through,
+	// which looks here afterwards.
+	select {
+	case t := <-p.again:
+		return t, true
+	default:
 		return nil, false
 	}
 }
 
+// do fills the slots of a task, or those that it can for now.
 func (w *worker) do(t *task) {
-	for i := t.first; i < t.last; i++ {
-		if s := &t.page.slots[i]; s.chunk != nil {
-			w.fill(t.page, i)
+	for i := t.at; i < t.last; i++ {
+		if s := &t.page.slots[i]; s.chunk != nil && !w.fill(t, i) {
+			return
 		}
 	}
-	for c := range w.arenas {
-		if a := &w.arenas[c]; a.buf != nil {
-			t.page.adopt(a.buf)
-			a.most = max(a.most, a.used)
-			a.buf, a.used = nil, 0
-		}
-	}
+	w.leave(t.page)
 	t.letGo()
 	t.ran = true
 	t.page.finished(t.last - t.first)
 }
 
-// fill makes the tensors of one slot, or its error.
-func (w *worker) fill(pg *page, i int) {
-	s := &pg.slots[i]
-	s.offset = format.Unknown
-	before := w.meter
-	sample, err := w.find(s)
-	if err == nil {
-		s.key = append(s.key[:0], sample.Key...)
-		s.offset = sample.Offset
-		draws := augment.Draws(s.draws(w.l))
-		for c := range w.fillers {
-			if err = w.column(pg, i, c, sample, draws); err != nil {
-				break
-			}
+// leave gives the page what was gathered for it.
+func (w *worker) leave(pg *page) {
+	for c := range w.arenas {
+		if a := &w.arenas[c]; a.buf != nil {
+			pg.adopt(a.buf)
+			a.most = max(a.most, a.used)
+			a.buf, a.used = nil, 0
 		}
 	}
-	s.err = err
-	s.cost = Work{Images: w.meter.Images - before.Images, Pixels: w.meter.Pixels - before.Pixels}
 }
 
-// draws returns what the operations on the sample draw from. Copies of a batch
-// are those of its first.
+// fill makes the tensors of one slot, or its error. It reports false where that
+// has to wait: see fillKept.
+func (w *worker) fill(t *task, i int) bool {
+	s := &t.page.slots[i]
+	s.offset = format.Unknown
+	before := w.meter
+	if s.kept.Item != nil {
+		if !w.fillKept(t, i) {
+			return false
+		}
+	} else if sample, err := w.find(s); err != nil {
+		s.err = err
+	} else {
+		s.place(sample)
+		s.err = w.columns(t.page, i, sample, nil)
+	}
+	s.cost = Work{Images: w.meter.Images - before.Images, Pixels: w.meter.Pixels - before.Pixels}
+	return true
+}
+
+// place notes which sample the slot has.
+func (s *slot) place(sample *format.Sample) {
+	s.key = append(s.key[:0], sample.Key...)
+	s.offset = sample.Offset
+}
+
+// columns makes what the columns are of a sample, from what was decoded of it,
+// if anything was.
+func (w *worker) columns(pg *page, i int, sample *format.Sample, m *made) error {
+	draws := augment.Draws(pg.slots[i].draws(w.l))
+	for c := range w.fillers {
+		if err := w.column(pg, i, c, sample, draws, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draws returns what the operations on the sample draw from. Copies of a batch,
+// and of what is augmented, are those of the first.
 func (s *slot) draws(l *Loader) uint64 {
 	ref := s.ref
-	if l.plan.Unit == order.Batch {
+	if l.plan.Unit == order.Batch || l.plan.Keep == echo.Augmented.String() {
 		ref.Copy = 0
 	}
 	return ref.Draws(l.o.Seed)
@@ -178,7 +223,7 @@ func (w *worker) find(s *slot) (*format.Sample, error) {
 }
 
 // column makes what one column is of a sample.
-func (w *worker) column(pg *page, i, c int, sample *format.Sample, draws augment.Draws) error {
+func (w *worker) column(pg *page, i, c int, sample *format.Sample, draws augment.Draws, m *made) error {
 	col := &w.l.o.Columns[c]
 	var field *format.Field
 	if col.Reads() == column.ReadsField {
@@ -190,17 +235,29 @@ func (w *worker) column(pg *page, i, c int, sample *format.Sample, draws augment
 		}
 	}
 	w.begin(pg, i, c)
-	if field == nil && col.Reads() == column.ReadsField {
+	var err error
+	switch {
+	case field == nil && col.Reads() == column.ReadsField:
 		col.Missing.FillDefault(&w.out)
-	} else if err := w.fillers[c].Fill(&w.out, sample, field, draws, &w.meter); err != nil {
-		at := sample.Location()
-		if field != nil {
-			at.Field = field.Name
-		}
-		return format.ReadError(err, at)
+	case m != nil && m.values[c].kept:
+		err = w.fillers[c].(column.Stager).FillDecoded(&w.out, field, &m.decoded[c], draws, &w.meter)
+	default:
+		err = w.fillers[c].Fill(&w.out, sample, field, draws, &w.meter)
+	}
+	if err != nil {
+		return w.located(err, sample, field)
 	}
 	w.finish(pg, i, c)
 	return nil
+}
+
+// located says of which sample an error is.
+func (w *worker) located(err error, sample *format.Sample, field *format.Field) error {
+	at := sample.Location()
+	if field != nil {
+		at.Field = field.Name
+	}
+	return format.ReadError(err, at)
 }
 
 // begin prepares the place of one value.

@@ -165,3 +165,31 @@ func (k *kind) Check() error {
 	}
 	return nil
 }
+
+// Stager is a Filler whose work has two stages, of which the first can be kept
+// and made use of for several copies of a sample, each with draws of its own:
+//
+//	field ─ Decode ─▶ Keep ─▶ Decoded ─┬─ FillDecoded(draws 0) ─▶ slot
+//	                                   └─ FillDecoded(draws 1) ─▶ slot
+//
+// What FillDecoded writes is what Fill writes, whatever was kept. Only where
+// the transform reduces pictures (augment.Transform.WithShrink) are they reduced
+// for all copies alike.
+type Stager interface {
+	Filler
+	// Decode does the first stage, for the copies from the place first on of
+	// those that the sample has in all; nil for a sample of very many. It
+	// returns how many bytes Keep needs.
+	Decode(f *format.Field, copies []augment.Draws, first int, m *Meter) (bytes int, err error)
+	// Keep copies what was decoded last to mem, which must stay as it is.
+	Keep(mem []byte) Decoded
+	// FillDecoded does the second stage.
+	FillDecoded(out *Slot, f *format.Field, d *Decoded, draws augment.Draws, m *Meter) error
+}
+
+// Decoded is what a Stager has kept: a picture.
+type Decoded struct {
+	header augment.Header
+	shrink int
+	pixels augment.Compact
+}

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"image"
 	"time"
 
 	"shardtool/augment"
@@ -28,27 +29,99 @@ func (k *imageKind) NewFiller(limits *format.Limits) Filler {
 }
 
 type imageFiller struct {
-	w  *augment.Worker
-	t  *augment.Transform
-	px augment.Pixels
+	w      *augment.Worker
+	t      *augment.Transform
+	px     augment.Pixels
+	kept   augment.Pixels // a view of what was kept
+	header augment.Header // of what Decode has decoded
+	shrink int
 }
 
+var _ Stager = (*imageFiller)(nil)
+
 func (c *imageFiller) Fill(out *Slot, _ *format.Sample, f *format.Field, draws augment.Draws, m *Meter) error {
-	if f.Kind != format.Bytes {
-		return noString(f, "one encoded image")
-	}
-	h, err := c.w.Header(f.Data)
+	h, err := c.read(f)
 	if err != nil {
-		return inField(err, f)
+		return err
 	}
 	plan := c.t.Plan(h, draws)
-	if err := c.w.DecodePlan(&c.px, f.Data, &plan); err != nil {
+	if err := c.decode(f, &plan, m); err != nil {
+		return err
+	}
+	return c.apply(out, f, &c.px, &plan, m)
+}
+
+// Decode decodes the part of the picture that the copies need.
+func (c *imageFiller) Decode(f *format.Field, copies []augment.Draws, first int, m *Meter) (int, error) {
+	h, err := c.read(f)
+	if err != nil {
+		return 0, err
+	}
+	all, rest := c.union(h, copies, 0), c.union(h, copies, first)
+	rest.Shrink = all.Shrink // whichever copies are still to come
+	if err := c.w.DecodeUnion(&c.px, f.Data, rest); err != nil {
+		return 0, inField(err, f)
+	}
+	c.count(m)
+	c.header, c.shrink = h, rest.Shrink
+	return c.px.CompactBytes(), nil
+}
+
+// union is what serves the copies from the place first on.
+func (c *imageFiller) union(h augment.Header, copies []augment.Draws, first int) augment.Union {
+	if copies == nil {
+		return augment.Union{Crop: image.Rect(0, 0, h.Width, h.Height), Shrink: 1}
+	}
+	var u augment.Union
+	for _, draws := range copies[first:] {
+		plan := c.t.Plan(h, draws)
+		u.Add(&plan)
+	}
+	return u
+}
+
+func (c *imageFiller) Keep(mem []byte) Decoded {
+	return Decoded{header: c.header, shrink: c.shrink, pixels: c.px.Compact(mem)}
+}
+
+func (c *imageFiller) FillDecoded(out *Slot, f *format.Field, d *Decoded, draws augment.Draws, m *Meter) error {
+	plan := c.t.Plan(d.header, draws)
+	plan.Shrink = d.shrink
+	d.pixels.View(&c.kept)
+	if c.kept.Covers(&plan) {
+		return c.apply(out, f, &c.kept, &plan, m)
+	}
+	if err := c.decode(f, &plan, m); err != nil { // a copy that was not expected
+		return err
+	}
+	return c.apply(out, f, &c.px, &plan, m)
+}
+
+// read reads the header of the picture.
+func (c *imageFiller) read(f *format.Field) (augment.Header, error) {
+	if f.Kind != format.Bytes {
+		return augment.Header{}, noString(f, "one encoded image")
+	}
+	h, err := c.w.Header(f.Data)
+	return h, inField(err, f)
+}
+
+func (c *imageFiller) decode(f *format.Field, plan *augment.Plan, m *Meter) error {
+	if err := c.w.DecodePlan(&c.px, f.Data, plan); err != nil {
 		return inField(err, f)
 	}
+	c.count(m)
+	return nil
+}
+
+func (c *imageFiller) count(m *Meter) {
 	m.Images++
 	m.Pixels += int64(c.px.Rect.Dx()) * int64(c.px.Rect.Dy())
+}
+
+func (c *imageFiller) apply(out *Slot, f *format.Field, px *augment.Pixels, plan *augment.Plan, m *Meter) error {
 	begin := time.Now()
-	err = c.w.Apply(out.Dense, &c.px, &plan)
+	err := c.w.Apply(out.Dense, px, plan)
 	m.Augment += time.Since(begin)
 	return inField(err, f)
 }

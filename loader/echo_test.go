@@ -1,0 +1,408 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"shardtool/augment"
+	"shardtool/echo"
+	"shardtool/fixtures"
+	"shardtool/format"
+	"shardtool/reader"
+	"shardtool/reader/order"
+	"shardtool/reader/store"
+)
+
+// Whatever is kept, and however little of it fits, the tensors are those of
+// bytes that are decoded for each copy; where copies are kept augmented, each
+// is the first.
+func TestLevelsMakeTheSameTensors(t *testing.T) {
+	photos := reader.New(store.FS(fixtures.Photos), fixtures.PhotoShards, &reader.Options{CacheDir: "-"})
+	mixed := assorted(t, func(label int, s *format.Sample) {
+		if label == 1003 {
+			s.Fields[0].Data = s.Fields[0].Data[:len(s.Fields[0].Data)/2]
+		}
+	}, 9, 14, 0, 13)
+	for _, tt := range []struct {
+		name    string
+		ds      *reader.Dataset
+		columns []Column
+		sizes   []int64 // of the cache: nothing fits, little, all
+	}{
+		{"photos", photos, []Column{Image("jpg;image/encoded", augment.ImageNetTrain(64)), Int64("cls;image/class/label")}, []int64{1, 300_000, 0}},
+		{"assorted", mixed, assortedColumns(), []int64{1, 8_000, 0}},
+	} {
+		for _, e := range []echo.Options{{Factor: 3}, {Factor: 2.5, Buffer: 20}} {
+			o := Options{
+				Columns: tt.columns, GlobalBatch: 8, Seed: 5, Epochs: 2, Shuffle: order.Global, Tail: order.TailPad, World: 1,
+				Workers: 3, OnBad: OnBad{Skip: 3}, Echo: e,
+			}
+			want, err := watch(t, tt.ds, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := map[order.Ref][32]byte{} // of the sample, whatever the copy
+			for i := range want {
+				for k, ref := range want[i].refs {
+					if ref.Copy == 0 && want[i].valid[k] {
+						first[ref] = want[i].tensors[k]
+					}
+				}
+			}
+			for _, o.Echo.Bytes = range tt.sizes {
+				for _, o.Echo.Keep = range []echo.Level{echo.Decoded, echo.Augmented} {
+					what := fmt.Sprintf("%s, %+v", tt.name, o.Echo)
+					got, err := watch(t, tt.ds, o)
+					if err != nil || len(got) != len(want) {
+						t.Fatalf("%s: %d batches, want %d: %v", what, len(got), len(want), err)
+					}
+					for i := range got {
+						for k, ref := range got[i].refs {
+							sum := want[i].tensors[k]
+							if o.Echo.Keep == echo.Augmented && want[i].valid[k] {
+								ref.Copy = 0
+								sum = first[ref]
+							}
+							if got[i].refs[k] != want[i].refs[k] || got[i].valid[k] != want[i].valid[k] || want[i].valid[k] && got[i].tensors[k] != sum {
+								t.Fatalf("%s: batch %d, place %d, %+v differs", what, i, k, got[i].refs[k])
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is kept is bounded, and made again where it was not kept: at least once
+// for each sample, at most for each emission.
+func TestKeptIsBounded(t *testing.T) {
+	const n, e = 51, 4
+	for _, keep := range []echo.Level{echo.Decoded, echo.Augmented} {
+		var before int64 = n*e + 1
+		for _, bytes := range []int64{1, 20_000, 64 << 10, 1 << 20} {
+			var decodes, pixels atomic.Int64
+			l, err := newLoader(t.Context(), pictures(t, 25, 26), &Options{
+				Columns:     []Column{Image("jpg;png", countingTransform(32, &decodes, &pixels)), Int64("cls")},
+				GlobalBatch: 4, World: 1, Workers: 2, Seed: 3, Echo: echo.Options{Keep: keep, Factor: e, Buffer: 60, Bytes: bytes},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Beside what is kept there is one value for each worker, with the alignment of its memory.
+			const each = 32*32*3*4 + 1024
+			for b, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c := l.Stats().Echo.Cache; c.Bytes > bytes+2*each {
+					t.Fatalf("%v: %d bytes are kept, of %d", keep, c.Bytes, bytes)
+				}
+				b.Release()
+			}
+			c := l.Stats().Echo.Cache
+			if decodes.Load() != c.Builds+c.Rebuilds || c.Builds != n || c.Hits+c.Builds+c.Rebuilds != n*e || c.Bytes != 0 {
+				t.Errorf("%v of %d bytes: %d decodes, %+v", keep, bytes, decodes.Load(), c)
+			}
+			if d := decodes.Load(); d > before || bytes == 1 && c.Hits > n || bytes == 1<<20 && d != n {
+				t.Errorf("%v: %d decodes with %d bytes, %d with less", keep, d, bytes, before)
+			}
+			before = decodes.Load()
+			checkEnd(t, l)
+		}
+	}
+}
+
+// While one worker decodes, others that need the same picture do something
+// else, and whoever ends in the middle leaves nothing.
+func TestCopiesWaitForOneDecode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var decodes atomic.Int64
+		slow := augment.ImageNetTrain(4).WithDecoder(func(l *format.Limits) augment.Decoder {
+			return sleeping{augment.Standard(l), &decodes}
+		})
+		begin := time.Now()
+		r := load(t, pictures(t, 16), Options{
+			Columns: []Column{Image("jpg;png", slow), Int64("cls")}, GlobalBatch: 8, World: 1, Workers: 4, Prefetch: 4,
+			Echo: echo.Options{Factor: 4, Keep: echo.Decoded},
+		})
+		// 16 decodes of a second each by 4 workers; one after the other they would take 16.
+		if took := time.Since(begin); r.err != nil || decodes.Load() != 16 || took > 5*time.Second {
+			t.Errorf("%d decodes took %v, %v", decodes.Load(), took, r.err)
+		}
+	})
+}
+
+type sleeping struct {
+	augment.Decoder
+	decodes *atomic.Int64
+}
+
+func (s sleeping) Decode(px *augment.Pixels, data []byte, r image.Rectangle) error {
+	s.decodes.Add(1)
+	time.Sleep(time.Second)
+	return s.Decoder.Decode(px, data, r)
+}
+
+// Accounts of batches by hand: e = 2, batches of 4, no buffer, one lane: each
+// sample stands twice side by side. With batches as unit, copies are 4 apart.
+func TestEchoAccounts(t *testing.T) {
+	for _, tt := range []struct {
+		unit  echo.Unit
+		batch echo.Account
+	}{
+		{echo.Sample, echo.Account{Fresh: 2, Emitted: 4, Duplicates: 2, Echoes: 2, Spaced: 2, Distance: 2, Nearest: 1}},
+		{echo.Batch, echo.Account{Fresh: 2, Emitted: 4, Echoes: 2, Spaced: 2, Distance: 8, Nearest: 4}}, // of two
+	} {
+		l, err := newLoader(t.Context(), numbers(8), &Options{
+			Columns: []Column{Int64("cls")}, GlobalBatch: 4, World: 1, Lanes: 1, Echo: echo.Options{Unit: tt.unit, Factor: 2},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum echo.Account
+		batches := 0
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := b.Echo()
+			if tt.unit == echo.Sample && a != tt.batch {
+				t.Errorf("%v: %+v, want %+v", tt.unit, a, tt.batch)
+			}
+			sum.Merge(a)
+			batches++
+			b.Release()
+		}
+		want := echo.Account{}
+		for range batches {
+			want.Merge(tt.batch)
+		}
+		if batches != 4 || sum != want || l.Stats().Echo.Account != want {
+			t.Errorf("%v: %d batches, %+v, loader %+v, want %+v", tt.unit, batches, sum, l.Stats().Echo.Account, want)
+		}
+		checkEnd(t, l)
+	}
+}
+
+// log keeps what a loader says.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *log) Enabled(context.Context, slog.Level) bool { return true }
+func (l *log) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *log) WithGroup(string) slog.Handler            { return l }
+func (l *log) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// The clock is fake: a shard gives a sample in 4 ms, which come 8 in a chunk, and
+// a step takes 1 ms a sample, so R is 4.
+func TestAutoFollowsR(t *testing.T) {
+	for _, segment := range []int64{0, 200} {
+		for _, shuffle := range []order.Shuffle{order.None, order.Stream(1, 1)} {
+			synctest.Test(t, func(t *testing.T) {
+				src := numbers(1600)
+				pad := make([]byte, 128<<10)
+				for i := range src.shards[0] {
+					s := &src.shards[0][i]
+					s.Fields = append(s.Fields, format.Field{Name: "pad", Data: pad})
+				}
+				src.delay, src.counted = 4*time.Millisecond, true
+				var said log
+				o := Options{
+					Columns: []Column{size("pad"), Int64("cls")}, GlobalBatch: 8, World: 1, Epochs: 2, Shuffle: shuffle, Lanes: 1, Fetchers: 1, Tail: order.TailDrop,
+					Echo: echo.Options{Buffer: 64, Auto: &echo.Auto{Segment: segment}}, Log: slog.New(&said),
+				}
+				l, err := newLoader(t.Context(), src, &o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var states []State
+				var refs [][]order.Ref
+				for b, err := range l.Batches(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Duration(b.Len()) * time.Millisecond)
+					states = append(states, *b.State())
+					refs = append(refs, slices.Clone(b.Refs))
+					b.Release()
+				}
+				checkEnd(t, l)
+				last := states[len(states)-2]
+				if got := last.Factors[len(last.Factors)-1].Factor.Float64(); got < 3.5 || got > 4.5 {
+					t.Errorf("segments of %d: the factor became %v, R is 4; %v", segment, got, said.lines)
+				}
+				if !slices.ContainsFunc(said.lines, func(s string) bool {
+					return strings.HasPrefix(s, "the echo factor changes") && strings.Contains(s, "reason=")
+				}) {
+					t.Errorf("nothing was said of it: %q", said.lines)
+				}
+				holdReplay(t, src, o, states, refs)
+			})
+		}
+	}
+}
+
+// holdReplay goes on from states of a run whose factors changed: the machine
+// alone gives what the run gave, as long as nobody changes the factor.
+func holdReplay(t *testing.T, src *memory, o Options, states []State, refs [][]order.Ref) {
+	t.Helper()
+	for at := 0; at < len(states); at += len(states) / 7 {
+		o.Resume = &states[at]
+		l, err := newLoader(t.Context(), src, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := l.machine.State()
+		if fmt.Sprint(got.Factors, got.Epoch, got.Step) != fmt.Sprint(states[at].Factors, states[at].Epoch, states[at].Step) {
+			t.Fatalf("resumed at %+v, got %+v", states[at], got)
+		}
+		for k := at + 1; k < len(refs); k++ {
+			if l.machine.SegmentBegins() { // from here on the factor may be another
+				break
+			}
+			step, ok, err := l.machine.Step(nil, func(_, _, shard int32, i int64) (bool, error) { return i < int64(len(src.shards[shard])), nil })
+			if err != nil || !ok || !slices.Equal(step, refs[k]) {
+				t.Fatalf("step %d after %d: %v, %v, %v, want %v", k, at, step, ok, err, refs[k])
+			}
+		}
+	}
+}
+
+// With several ranks the factor is what they agree on.
+func TestAutoNeedsAgreement(t *testing.T) {
+	o := Options{Columns: []Column{Int64("cls")}, GlobalBatch: 8, World: 2, Steps: 40, Tail: order.TailWrap, Shuffle: order.Stream(1, 1), Echo: echo.Options{Buffer: 16, Auto: &echo.Auto{Segment: 10}}}
+	if _, err := newLoader(t.Context(), numbers(40, 40), &o); err == nil || !strings.Contains(err.Error(), "Agree") {
+		t.Fatalf("two ranks without agreement: %v", err)
+	}
+	var asked atomic.Int64
+	agreed := []float64{1, 3, 2, 2}
+	for rank := range 2 {
+		auto := *o.Echo.Auto
+		calls := 0
+		auto.Agree = func(_ context.Context, p echo.Proposal) (float64, error) {
+			asked.Add(1)
+			if want := int64(10 * calls); p.Step != want || p.Epoch != 0 {
+				t.Errorf("asked at epoch %d, step %d, want %d", p.Epoch, p.Step, want)
+			}
+			calls++
+			return agreed[calls-1], nil
+		}
+		o.Rank, o.Echo.Auto = rank, &auto
+		l, err := newLoader(t.Context(), numbers(40, 40), &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last State
+		n := 0
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 39 {
+				last = *b.State()
+			}
+			b.Release()
+		}
+		if got := fmt.Sprint(last.Factors); n != 40 || got != "[{0 1} {10 3} {20 2}]" {
+			t.Errorf("rank %d: %d steps, factors %s", rank, n, got)
+		}
+		checkEnd(t, l)
+	}
+	if asked.Load() != 8 {
+		t.Errorf("asked %d times", asked.Load())
+	}
+	failing := *o.Echo.Auto
+	failing.Agree = func(context.Context, echo.Proposal) (float64, error) { return 0.5, nil }
+	o.Echo.Auto = &failing
+	l, err := newLoader(t.Context(), numbers(40, 40), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range l.Batches(t.Context()) {
+		err = e
+	}
+	if format.Sentinel(err) != format.ErrUsage {
+		t.Errorf("a factor of 0.5 was agreed on: %v", err)
+	}
+	checkEnd(t, l)
+}
+
+// A shard that is repeated is fetched once, however often it is read, whatever
+// the order and the place; and the batches are those of shards that are read
+// anew each time. What is kept does not stay.
+func TestShardsAreFetchedOnce(t *testing.T) {
+	local := assorted(t, nil, 9, 14, 0, 13, 5)
+	total := int64(0)
+	for _, name := range local.Shards() {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	const epochs = 2
+	for _, shuffle := range []order.Shuffle{order.None, order.Block(2), order.Stream(2, 8)} {
+		for world := 1; world <= 2; world++ {
+			for _, bytes := range []int64{1, 0} { // in files, and in memory
+				o := Options{
+					Columns: assortedColumns(), GlobalBatch: 6, Seed: 8, Epochs: epochs, Shuffle: shuffle, Tail: order.TailPad, World: world, Rank: world - 1, Lanes: 2,
+					Workers: 2, Fetchers: 3, Echo: echo.Options{Unit: echo.Shard, Factor: 3, Buffer: 9, Bytes: bytes},
+				}
+				want, err := watch(t, local, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var c store.Counters
+				ds := reader.New(store.Count(&store.Local{}, &c), local.Shards(), &reader.Options{CacheDir: "-"})
+				l, err := New(t.Context(), ds, &o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := c.Bytes.Load() // to count, and to find places
+				var got []seen
+				for b, err := range l.Batches(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, see(b))
+					b.Release()
+				}
+				checkEnd(t, l)
+				what := fmt.Sprintf("%v, rank %d of %d, %d bytes", shuffle, o.Rank, world, bytes)
+				if at := equalSeen(want, got); at >= 0 {
+					t.Fatalf("%s: step %d of %d differs, of %d", what, at, len(got), len(want))
+				}
+				// Once in each epoch, and the lane's stretch of a shard may begin within what another one reads.
+				if n := c.Bytes.Load() - before; n > epochs*total*3/2 || n < total/2 {
+					t.Errorf("%s: %d bytes were fetched of %d, %d times", what, n, total, epochs)
+				}
+				if s := l.Stats().Echo.Spool; s.Objects != 0 || s.Memory != 0 || s.Disk != 0 || s.Served < total/2 {
+					t.Errorf("%s: %+v", what, s)
+				}
+			}
+		}
+	}
+}
