@@ -181,6 +181,16 @@ func (t *Transform) WithoutRandom() *Transform {
 	return &c
 }
 
+// Random reports whether what is done to a picture depends on Draws.
+func (t *Transform) Random() bool {
+	for i := range t.steps {
+		if s := &t.steps[i]; s.draw != nil && s.rest != nil && !t.rest {
+			return true
+		}
+	}
+	return false
+}
+
 // WithShrink returns a transform whose plans allow the decoder to reduce the
 // picture by 2, 4 or 8 first, where what is left of the part to be resized is
 // no smaller than the result: faster, and not the same pixels. It changes

@@ -2,8 +2,10 @@ package loader
 
 import (
 	"errors"
+	"slices"
 	"time"
 
+	"shardtool/echo"
 	"shardtool/format"
 )
 
@@ -56,10 +58,27 @@ func (p *pipeline) logEpoch(b *Batch) {
 	p.l.logTotals("an epoch begins", epoch)
 }
 
+// enoughForR is after how many batches R is thought to be known.
+const enoughForR = 16
+
 func (l *Loader) logTotals(what string, epoch int32) {
 	s := l.Stats()
-	l.o.Log.Info(what, "epoch", epoch, "batches", s.Batches, "fresh", s.Fresh, "emitted", s.Emitted,
-		"holes", s.Holes, "bytes", s.Work.Bytes, "seconds", s.Seconds)
+	attrs := []any{"epoch", epoch, "batches", s.Batches, "fresh", s.Fresh, "emitted", s.Emitted,
+		"holes", s.Holes, "bytes", s.Work.Bytes, "seconds", s.Seconds}
+	if l.echoed {
+		attrs = append(attrs, "factor", s.Echo.Now, "r", s.Echo.R, "waited", s.Measured.Waited)
+	}
+	l.o.Log.Info(what, attrs...)
+	if s.Batches > enoughForR && s.Fresh > 0 {
+		l.warnOfR.Do(func() {
+			said := echo.Warnings(l.o.Echo, 0)
+			for _, w := range echo.Warnings(l.o.Echo, s.Echo.R) {
+				if !slices.Contains(said, w) {
+					l.o.Log.Warn(w)
+				}
+			}
+		})
+	}
 }
 
 // nextBatch waits for the next batch to be complete. After the last it returns

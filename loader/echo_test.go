@@ -406,3 +406,57 @@ func TestShardsAreFetchedOnce(t *testing.T) {
 		}
 	}
 }
+
+// What is probably not wanted is said: before, of the options; after the first
+// epoch, of what was measured.
+func TestEchoWarnings(t *testing.T) {
+	warned := func(src source, o Options) string {
+		t.Helper()
+		var said log
+		synctest.Test(t, func(t *testing.T) {
+			o.Log = slog.New(&said)
+			l, err := newLoader(t.Context(), src, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for b, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Duration(b.Len()) * time.Millisecond)
+				b.Release()
+			}
+			checkEnd(t, l)
+		})
+		return strings.Join(said.lines, "\n")
+	}
+	slow := numbers(slices.Repeat([]int{8}, 40)...)
+	slow.delay = 4 * time.Millisecond // by two, so R is about 2
+	quick := numbers(slices.Repeat([]int{8}, 40)...)
+	quick.delay = 100 * time.Microsecond
+	base := Options{GlobalBatch: 8, World: 1, Lanes: 1, Fetchers: 1, Epochs: 2}
+	for _, tt := range []struct {
+		name    string
+		src     source
+		columns []Column
+		echo    echo.Options
+		says    string // or what it must not say, behind a !
+	}{
+		{"above R", slow, []Column{Int64("cls")}, echo.Options{Factor: 6, Buffer: 64}, "above R"},
+		{"below R", slow, []Column{Int64("cls")}, echo.Options{Factor: 1.5, Buffer: 64}, "!R is"},
+		{"R below 1", quick, []Column{Int64("cls")}, echo.Options{Factor: 2, Buffer: 64}, "use no echo"},
+		{"no buffer", slow, []Column{Int64("cls")}, echo.Options{Factor: 2}, "without a buffer"},
+		{"batches", slow, []Column{Int64("cls")}, echo.Options{Factor: 2, Unit: echo.Batch}, "same batch comes"},
+		{"evaluation", pictures(t, 20), []Column{Image("jpg;png", augment.ImageNetEval(8)), Int64("cls")}, echo.Options{Factor: 2, Buffer: 64}, "without randomness"},
+		{"training", pictures(t, 20), []Column{Image("jpg;png", augment.ImageNetTrain(8)), Int64("cls")}, echo.Options{Factor: 2, Buffer: 64}, "!without randomness"},
+		{"no echo", numbers(40), []Column{Int64("cls")}, echo.Options{}, "!echo"},
+	} {
+		o := base
+		o.Columns, o.Echo = tt.columns, tt.echo
+		said := warned(tt.src, o)
+		want, not := strings.CutPrefix(tt.says, "!")
+		if n := strings.Count(said, want); not != (n == 0) || n > 1 {
+			t.Errorf("%s: %q is said %d times:\n%s", tt.name, want, n, said)
+		}
+	}
+}

@@ -122,7 +122,7 @@ func (l *Loader) divide(batch int64) error {
 func (l *Loader) divideForEcho(rest int64) int64 {
 	const forEcho = 512 << 20
 	e := &l.o.Echo
-	if !l.echoes() {
+	if !l.echoed {
 		return 0
 	}
 	bytes := e.Bytes

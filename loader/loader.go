@@ -38,6 +38,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/reader"
 	"shardtool/reader/order"
@@ -58,6 +59,7 @@ type Loader struct {
 	perRank  int    // samples of a full batch
 	shared   bool   // the lanes of this rank share one reading
 	scatter  bool   // samples are read at their places, and not by runs
+	echoed   bool   // things are repeated, or may be
 	direct   bool   // samples are given as they are taken, each once
 	copies   bool   // samples that wait are copied out of their chunks
 	far      []bool // by shard: reading it goes over a network
@@ -80,8 +82,9 @@ type Loader struct {
 	used bool      // by Batches or by Close
 	pipe *pipeline // once Batches has begun
 
-	meters meters
-	tally  tally
+	meters  meters
+	tally   tally
+	warnOfR sync.Once
 }
 
 // New checks the options and returns a loader of the dataset, whose manifest it
@@ -187,8 +190,11 @@ func (l *Loader) makePlan() error {
 	if _, known := l.machine.Steps(); e.Auto != nil && segment == 0 && !known {
 		return usage("samples are not counted, so that the end of an epoch is not known before it: make an index (shardtool index), or let the echo factor change after a number of steps (Auto.Segment)")
 	}
-	for _, w := range order.Warnings(l.plan, o.World) {
+	for _, w := range slices.Concat(order.Warnings(l.plan, o.World), echo.Warnings(o.Echo, 0)) {
 		o.Log.Warn(w)
+	}
+	if evaluates(o.Columns) && (factor > order.One || e.Auto != nil) {
+		o.Log.Warn("echo of pictures that are transformed without randomness, as for an evaluation: there, each sample should count once, and for training all copies are equal")
 	}
 	switch {
 	case o.Resume != nil:
@@ -199,6 +205,21 @@ func (l *Loader) makePlan() error {
 		return l.machine.Restore(s)
 	}
 	return nil
+}
+
+// evaluates reports whether there are pictures, and nothing is done to them at
+// random.
+func evaluates(columns []Column) bool {
+	pictures := false
+	for i := range columns {
+		if k, ok := columns[i].Kind.(interface{ Random() bool }); ok {
+			if k.Random() {
+				return false
+			}
+			pictures = true
+		}
+	}
+	return pictures
 }
 
 func describe(columns []Column) string {
@@ -212,6 +233,7 @@ func describe(columns []Column) string {
 // chooseReading says how the samples of the order are read.
 func (l *Loader) chooseReading(ctx context.Context) error {
 	l.perRank = l.o.GlobalBatch / l.o.World
+	l.echoed = l.echoes()
 	global, none := l.o.Shuffle == order.Global, l.o.Shuffle == order.None
 	counted, places := true, global || none && l.o.World > 1
 	if places {
@@ -236,7 +258,7 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 	// Without counts the machine looks whether each lane has more, and takes
 	// the first of each before the rest of any.
 	inTurn := counted || l.machine.Readings() == len(l.plan.Parts)
-	l.direct = !l.scatter && inTurn && !l.echoes() && l.plan.Unit == order.Sample && l.plan.Buffer <= 1 && l.o.Shuffle.Buffer() <= 1
+	l.direct = !l.scatter && inTurn && !l.echoed && l.plan.Unit == order.Sample && l.plan.Buffer <= 1 && l.o.Shuffle.Buffer() <= 1
 	l.copies = l.o.Shuffle.Buffer() > 1 || l.plan.Buffer > 1
 	l.runsOpen = l.machine.Open() + max(1, (l.o.Fetchers-1)/max(1, l.machine.Readings()))
 	return nil

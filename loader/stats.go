@@ -8,6 +8,7 @@ import (
 
 	"shardtool/echo"
 	"shardtool/format"
+	"shardtool/reader/order"
 	"shardtool/reader/store"
 )
 
@@ -30,6 +31,8 @@ type Stats struct {
 // Echo is what the echo has done so far.
 type Echo struct {
 	echo.Account
+	Now   float64          // the factor of the batch delivered last, 1 before the first
+	R     float64          // as echo.Measured tells it: a factor up to it costs nothing; 0: not known yet
 	Cache echo.CacheStats  // of samples kept decoded or augmented
 	Spool store.SpoolStats // of shards kept, where they are not on a local disk
 }
@@ -66,10 +69,16 @@ func (l *Loader) Stats() Stats {
 		s.Bad[class] = n
 	}
 	s.Echo.Account = l.tally.ledger.Total()
+	s.Echo.Now = max(1, l.tally.factor.Float64())
 	l.tally.mu.Unlock()
 	s.Stages, s.Seconds = l.meters.snapshot()
 	s.Measured = l.measured(&s)
 	s.Echo.Spool = l.spools.stats()
+	// Over factors that changed, the one that came about.
+	up, down := s.Measured.Costs(l.plan.Unit, l.o.Echo.Keep, max(1, s.Echo.Factor())).Split(l.plan.Unit, l.o.Echo.Keep)
+	if up > 0 && down > 0 {
+		s.Echo.R = up / down
+	}
 	if l.keeper != nil {
 		s.Echo.Cache = l.keeper.cache.Stats()
 	}
@@ -107,6 +116,7 @@ type tally struct {
 	mu      sync.Mutex
 	batches int64
 	ledger  echo.Ledger
+	factor  order.Factor // of the batch delivered last
 	holes   int64
 	work    Work
 	bads    int64
@@ -121,6 +131,9 @@ func (t *tally) batch(b *Batch, holes int) {
 	defer t.mu.Unlock()
 	t.batches++
 	b.account = t.ledger.Add(b.Refs)
+	if n := len(b.state.Factors); n > 0 { // else the epoch is over, and had this one too
+		t.factor = b.state.Factors[n-1].Factor
+	}
 	t.holes += int64(holes)
 	t.work.Add(work)
 }

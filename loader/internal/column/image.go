@@ -22,6 +22,9 @@ type imageKind struct {
 	t *augment.Transform
 }
 
+// Random reports whether what is made of a picture depends on its draws.
+func (k *imageKind) Random() bool { return k.t.Random() }
+
 func (k *imageKind) Describe() string { return "image " + k.t.Fingerprint() }
 
 func (k *imageKind) NewFiller(limits *format.Limits) Filler {
