@@ -10,11 +10,12 @@ import "image"
 // a JPEG is decoded for its entropy up to the last row anyway, which is nearly half
 // of the work. Of BenchmarkUnion's photographs of 500x375, with crops as for
 // training, two copies take 0.75 of the time that a decode each takes, four 0.5,
-// eight 0.35; the whole picture instead takes up to 1.15 of the union's time, and
-// more to keep. The worst for it, small crops in opposite corners of a JPEG
-// (BenchmarkCorners), takes twice the time of both; of two crops of 8% of the
-// picture and more, one pair in a thousand loses at all, and of 2% to 10% one in
-// eleven, so nothing looks out for them.
+// eight 0.35; the whole picture instead takes 1.1 of the union's time at two
+// copies and the same at eight, and more to keep. The worst for it, small crops in
+// opposite corners of a JPEG (BenchmarkCorners), takes twice the time of both; of
+// two crops of 8% of the picture and more, one pair in a thousand should lose at
+// all, by a model of that cost, and of 2% to 10% one in eleven, so nothing looks
+// out for them.
 //
 // What Apply makes of the pixels of a union is bit for bit what it makes of those
 // of the plan's own crop, decoded at the same Shrink.

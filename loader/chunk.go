@@ -113,7 +113,7 @@ func (c *chunk) fits(n int) bool {
 }
 
 // add copies a sample: its key and record, and of its fields the names of all
-// and the data of those that are wanted.
+// and the data of those that are wanted; nil: of all.
 func (c *chunk) add(s *format.Sample, shard int32, index int64, need int, wanted []bool) {
 	c.weight += need
 	it := item{sample: int32(len(c.samples)), shard: shard, index: index, bytes: s.Bytes()}
@@ -129,7 +129,7 @@ func (c *chunk) add(s *format.Sample, shard int32, index int64, need int, wanted
 	first := len(c.fields)
 	for i := range s.Fields {
 		f := s.Fields[i]
-		if wanted[i] {
+		if wanted == nil || wanted[i] {
 			f.Data = c.keep(f.Data)
 		} else {
 			f.Data = nil
@@ -142,6 +142,32 @@ func (c *chunk) add(s *format.Sample, shard int32, index int64, need int, wanted
 	}
 	c.samples = append(c.samples, mine)
 	c.items = append(c.items, it)
+}
+
+// shrunk returns a chunk of no more memory than what is in c, which it releases
+// then.
+func (c *chunk) shrunk() *chunk {
+	if 2*int64(c.weight) > c.size {
+		return c
+	}
+	p := c.pool
+	small := p.get()
+	p.gate.force(int64(c.weight)) // for that much more is given back
+	small.allocate(c.weight)
+	small.first, small.ready = c.first, c.ready
+	for i := range c.items {
+		it := c.items[i]
+		if it.sample != unparsed {
+			s := &c.samples[it.sample]
+			small.add(s, it.shard, it.index, 0, nil)
+			it.sample = int32(len(small.samples) - 1)
+			small.items = small.items[:len(small.items)-1]
+		}
+		small.items = append(small.items, it)
+	}
+	small.weight = c.weight
+	c.release()
+	return small
 }
 
 // hold copies a whole sample and returns its number.

@@ -376,7 +376,7 @@ func TestShardsAreFetchedOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				var c store.Counters
-				ds := reader.New(store.Count(&store.Local{}, &c), local.Shards(), &reader.Options{CacheDir: "-"})
+				ds := reader.New(store.Limit(store.Count(&store.Local{}, &c), store.LimitOptions{}), local.Shards(), &reader.Options{CacheDir: "-"})
 				l, err := New(t.Context(), ds, &o)
 				if err != nil {
 					t.Fatal(err)
@@ -457,6 +457,53 @@ func TestEchoWarnings(t *testing.T) {
 		want, not := strings.CutPrefix(tt.says, "!")
 		if n := strings.Count(said, want); not != (n == 0) || n > 1 {
 			t.Errorf("%s: %q is said %d times:\n%s", tt.name, want, n, said)
+		}
+	}
+}
+
+// Every unit and level under factors that change: each sample comes as often as
+// the factor of its epoch says, and a run that is resumed goes on alike.
+func TestFactorsThatChange(t *testing.T) {
+	factors := []float64{2, 3, 1, 2}
+	ds := assorted(t, nil, 9, 14, 13)
+	for _, shuffle := range shuffles {
+		for _, e := range []echo.Options{{Unit: echo.Shard}, {Unit: echo.Batch}, {Keep: echo.Bytes}, {Keep: echo.Decoded, Buffer: 12}, {Keep: echo.Augmented, Buffer: 12}} {
+			if e.Unit == echo.Shard && shuffle == order.Global {
+				continue
+			}
+			what := fmt.Sprintf("%v, %+v", shuffle, e)
+			e.Auto = &echo.Auto{Agree: func(_ context.Context, p echo.Proposal) (float64, error) { return factors[p.Epoch], nil }}
+			o := Options{GlobalBatch: 6, Seed: 4, Epochs: len(factors), World: 1, Lanes: 1, Shuffle: shuffle, Tail: order.TailPad, Echo: e, Workers: 2}
+			all, err := watch(t, ds, o)
+			if err != nil {
+				t.Fatal(what, err)
+			}
+			times := map[order.Ref]int{}
+			for _, s := range all {
+				for _, ref := range s.refs {
+					if ref.Kind == order.Fresh {
+						times[order.Ref{Epoch: ref.Epoch, Shard: ref.Shard, Index: ref.Index}]++
+					}
+				}
+			}
+			for ref, n := range times {
+				if n != int(factors[ref.Epoch]) {
+					t.Fatalf("%s: %+v comes %d times", what, ref, n)
+				}
+			}
+			if len(times) != 36*len(factors) {
+				t.Errorf("%s: %d samples in %d epochs", what, len(times), len(factors))
+			}
+			for at := 1; at < len(all); at += 11 {
+				o.Resume = &all[at].state
+				rest, err := watch(t, ds, o)
+				if err != nil {
+					t.Fatal(what, at, err)
+				}
+				if i := equalSeen(all[at+1:], rest); i >= 0 {
+					t.Fatalf("%s: step %d after %d differs", what, i, at)
+				}
+			}
 		}
 	}
 }

@@ -37,6 +37,7 @@ type orderer struct {
 	size   int64  // of its items
 	step   int64
 
+	patience *time.Timer   // see receive
 	measured echo.Measured // when the present segment of the echo began
 }
 
@@ -73,7 +74,7 @@ func newOrderer(p *pipeline) *orderer {
 	l := p.l
 	o := &orderer{
 		p: p, m: l.machine, epoch: l.machine.State().Epoch,
-		kept: make(map[sampleKey]*kept), pages: make(map[batchKey]*page), items: make(map[keptKey]keptItem),
+		patience: time.NewTimer(patience), kept: make(map[sampleKey]*kept), pages: make(map[batchKey]*page), items: make(map[keptKey]keptItem),
 	}
 	if !l.scatter {
 		o.readings = make([]reading, l.machine.Readings())
@@ -84,7 +85,6 @@ func newOrderer(p *pipeline) *orderer {
 // run makes batch after batch.
 func (o *orderer) run() error {
 	p, m := o.p, &o.p.l.meters.order
-	o.begin()
 	for o.step = 0; ; o.step++ {
 		if !p.waitForRoom() {
 			return p.cause()
@@ -92,6 +92,9 @@ func (o *orderer) run() error {
 		begin, waited := time.Now(), m.waits()
 		if err := o.tune(); err != nil {
 			return err
+		}
+		if o.step == 0 {
+			o.begin() // the factor may say which runs there are
 		}
 		// The trainer keeps the references as long as the batch.
 		refs, ok, err := o.m.Step(make([]order.Ref, 0, p.l.perRank), o.take)
@@ -149,6 +152,11 @@ func (o *orderer) topUp(i int) {
 				ahead += l.farBytes(s.Run)
 			}
 			if ahead >= farAhead/int64(len(o.readings)) {
+				return
+			}
+		}
+		if l.plan.Unit == order.Shard && l.o.Echo.Auto != nil {
+			if _, ok := o.m.Run(i, r.epoch, r.next); !ok { // how often the next epoch reads each shard is not settled
 				return
 			}
 		}
@@ -277,9 +285,13 @@ func (o *orderer) receive(s *run, index int64) (view, bool, error) {
 	defer p.l.meters.order.in.running(time.Now())()
 	gate := &p.l.chunks.gate
 	defer gate.starve(nil, o.step)
+	o.patience.Reset(patience)
+	defer o.patience.Stop()
 	for !s.ended {
 		gate.starve(s, o.step)
 		select {
+		case <-o.patience.C:
+			s.awaited.Store(true)
 		case c, ok := <-s.chunks:
 			if !ok {
 				s.ended = true

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"shardtool/augment"
@@ -329,5 +331,37 @@ func TestPlaceBytes(t *testing.T) {
 	one := unsafe.Sizeof(order.Ref{}) + unsafe.Sizeof(slot{}) + unsafe.Sizeof(task{}) + unsafe.Sizeof(&chunk{}) + unsafe.Sizeof(job{}) + unsafe.Sizeof(&task{}) + unsafe.Sizeof(true)
 	if one > placeBytes+4 { // a channel's room is for the batches ahead alone
 		t.Errorf("a sample of a batch takes up %d bytes, counted as %d", one, placeBytes)
+	}
+}
+
+// A source of small samples that is slow is not waited for until a chunk is
+// full: with a sample in 10 ms, the first batch of 8 is there after little more
+// than 80, not after the 1024 samples of a chunk; and so is every other one.
+func TestSlowSourcesPassOnWhatTheyHave(t *testing.T) {
+	for _, shuffle := range []order.Shuffle{order.None, order.Stream(1, 4)} {
+		synctest.Test(t, func(t *testing.T) {
+			src := numbers(400)
+			src.delay = 10 * time.Millisecond
+			l, err := newLoader(t.Context(), src, &Options{Columns: []Column{Int64("cls")}, GlobalBatch: 8, World: 1, Lanes: 1, Shuffle: shuffle, Tail: order.TailDrop})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			for b, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				// 4 samples wait in the buffer; a chunk may have begun when it was asked for.
+				at, least := time.Since(begin), time.Duration(b.Step+1)*80*time.Millisecond
+				if at > least+100*time.Millisecond {
+					t.Errorf("%v: batch %d after %v, its samples were there after %v", shuffle, b.Step, at, least)
+				}
+				b.Release()
+			}
+			if s := l.Stats(); s.Batches != 50 {
+				t.Errorf("%d batches", s.Batches)
+			}
+			checkEnd(t, l)
+		})
 	}
 }

@@ -25,12 +25,18 @@ type heldRun struct {
 // spooled has the shards of the dataset kept in so many bytes of memory, and the
 // rest of them in files.
 func (d *datasetSource) spooled(l *Loader, memory int64) *spools {
+	slow := false
+	for i, name := range d.names() {
+		slow = slow || store.Slow(d.ds.Store(i), name)
+	}
+	if !slow {
+		return nil
+	}
 	s := &spools{names: d.names(), held: make(map[heldRun]int64)}
 	by := make(map[store.Store]*store.Spool)
 	share := memory / int64(len(d.ds.Parts()))
 	d.ds = d.ds.Through(func(st store.Store) store.Store {
-		switch st.(type) {
-		case nil, *store.Local: // a local disk is kept in memory by the system
+		if st == nil { // a part without shards
 			return st
 		}
 		sp := store.NewSpool(st, store.SpoolOptions{Memory: share, Log: l.o.Log})
@@ -38,11 +44,12 @@ func (d *datasetSource) spooled(l *Loader, memory int64) *spools {
 		s.all = append(s.all, sp)
 		return sp
 	})
-	if len(s.all) == 0 {
-		return nil
-	}
-	for i := range s.names {
-		s.of = append(s.of, by[d.ds.Store(i)])
+	for i, name := range s.names {
+		sp := by[d.ds.Store(i)]
+		if !store.Slow(sp, name) { // the system keeps what is on a local disk
+			sp = nil
+		}
+		s.of = append(s.of, sp)
 	}
 	d.open()
 	return s

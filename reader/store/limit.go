@@ -63,6 +63,22 @@ func Limit(st Store, o LimitOptions) Store {
 	return &limitStore{wrapped: wrapped{st}, latency: o.Latency, pace: pace{rate: uint64(max(o.BytesPerSecond, 0))}}
 }
 
+// Slow reports whether to read an object costs more than to read it from a local
+// disk: it lies behind a network, or behind a Limit.
+func Slow(st Store, name string) bool {
+	for !IsAddress(name) {
+		if _, limited := st.(*limitStore); limited {
+			return true
+		}
+		d, ok := st.(interface{ below() Store })
+		if !ok {
+			return false
+		}
+		st = d.below()
+	}
+	return true
+}
+
 type limitStore struct {
 	wrapped
 	latency time.Duration

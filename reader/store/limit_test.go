@@ -272,3 +272,24 @@ func FuzzParseLimit(f *testing.F) {
 		}
 	})
 }
+
+func TestSlow(t *testing.T) {
+	local, limited := &store.Local{}, store.Limit(&store.Local{}, store.LimitOptions{})
+	for _, tt := range []struct {
+		st   store.Store
+		name string
+		want bool
+	}{
+		{local, "a.tar", false},
+		{local, "file:///a.tar", false},
+		{local, "s3://bucket/a.tar", true},
+		{limited, "a.tar", true},
+		{store.Count(local, new(store.Counters)), "a.tar", false},
+		{store.Count(limited, new(store.Counters)), "a.tar", true},
+		{store.NewSpool(limited, store.SpoolOptions{}), "a.tar", true},
+	} {
+		if got := store.Slow(tt.st, tt.name); got != tt.want {
+			t.Errorf("%T, %s: %v", tt.st, tt.name, got)
+		}
+	}
+}

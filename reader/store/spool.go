@@ -11,7 +11,7 @@ import (
 
 // SpoolOptions of NewSpool. The zero value keeps everything in files.
 type SpoolOptions struct {
-	Memory int64        // bytes kept in memory, of all objects together; what is more goes to files
+	Memory int64        // bytes kept in memory, of all objects together, beyond what Memory says of the store; what is more goes to files
 	Dir    string       // folder of the files; "": os.TempDir()
 	Log    *slog.Logger // is told once when the disk refuses to take more; nil: nobody is
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -704,7 +705,10 @@ func TestSpoolAgainstItsOrigin(t *testing.T) {
 		})()
 		fail.Store(int32(rapid.IntRange(0, 2).Draw(rt, "disk")))
 		o := open(rt, s, "x")
-		holds := 0
+		holds := rapid.IntRange(0, 2).Draw(rt, "holds")
+		for range holds {
+			s.Hold("x")
+		}
 		type stream struct {
 			r  io.Reader
 			at int
@@ -752,6 +756,69 @@ func TestSpoolAgainstItsOrigin(t *testing.T) {
 			rt.Errorf("%+v", now)
 		}
 	})
+}
+
+// Readers of all kinds, some of whom give up, while the object is held and let go
+// of.
+func TestSpoolTogether(t *testing.T) {
+	for name, o := range sizes {
+		t.Run(name, func(t *testing.T) {
+			st, _, data := origin(1_200_000)
+			o.Dir = t.TempDir()
+			s := newSpool(t, st, o)
+			ob := open(t, s, "x")
+			var wg sync.WaitGroup
+			for w := range 6 {
+				random := rand.New(rand.NewPCG(7, uint64(w)))
+				wg.Go(func() {
+					for range 40 {
+						off := random.IntN(len(data))
+						switch random.IntN(5) {
+						case 0:
+							s.Hold("x")
+							mustStream(t, ob, off, data)
+							s.Release("x")
+						case 1:
+							mustRead(t, ob, off, random.IntN(len(data)-off), data)
+						case 2:
+							ctx, cancel := context.WithCancel(t.Context())
+							r, err := store.Stream(ctx, ob, int64(off))
+							if err != nil {
+								t.Error(err)
+							}
+							p := make([]byte, random.IntN(300_000)+1)
+							if n, _ := io.ReadFull(r, p); !bytes.Equal(p[:n], data[off:off+n]) {
+								t.Error("other bytes")
+							}
+							cancel()
+							if n, err := r.Read(p); n > 0 || !errors.Is(err, context.Canceled) && off+len(p) < len(data) {
+								t.Errorf("%d bytes, %v", n, err)
+							}
+							if err := r.Close(); err != nil {
+								t.Error(err)
+							}
+						case 3:
+							s.Hold("x")
+							mustRead(t, ob, off, random.IntN(len(data)-off), data)
+							s.Release("x")
+						default:
+							other, err := s.Open(t.Context(), "x")
+							if err != nil {
+								t.Error(err)
+								continue
+							}
+							mustStream(t, other, off, data)
+							other.Close()
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if now := s.Stats(); now.Objects != 0 || now.Memory != 0 || now.Disk != 0 {
+				t.Errorf("%+v", now)
+			}
+		})
+	}
 }
 
 func TestExtents(t *testing.T) {

@@ -13,8 +13,8 @@
 //	Gap          ReadSpans  read many pieces by few requests
 //	Memory       Memory     tell what it holds for reading ahead
 //
-// Local and FS are the stores of this package; Cache, Limit, Meter and Count
-// wrap any store. Handles keeps objects open. Expand makes names of patterns.
+// Local and FS are the stores of this package; Cache, Spool, Limit, Meter and
+// Count wrap any store. Handles keeps objects open. Expand makes names of patterns.
 // Package storetest is the contract as tests.
 package store
 

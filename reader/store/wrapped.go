@@ -14,4 +14,6 @@ func (w wrapped) Glob(ctx context.Context, pattern string) ([]string, error) {
 	return Glob(ctx, w.Store, pattern)
 }
 
+func (w wrapped) below() Store { return w.Store }
+
 func (w wrapped) Memory() int64 { return Memory(w.Store) }
