@@ -52,10 +52,13 @@ type Buffer interface {
 // Registrar is a Device that wants to know memory of the host before batches
 // are put from it: registered once, copies from it are fast ever after.
 type Registrar interface {
-	// Register makes mem known until Close, which keeps it reachable. Memory may
-	// be registered again, in whole or in part. That memory cannot be made fast
-	// is no error.
+	// Register makes mem known, and keeps it reachable, until Unregister or
+	// Close. Memory may be registered again, in whole or in part. That memory
+	// cannot be made fast is no error.
 	Register(mem []byte) error
+	// Unregister waits for the copies that were begun, and forgets what was
+	// registered within mem: as for a loader that is closed before the device.
+	Unregister(mem []byte) error
 }
 
 // Stepper is a Device that runs a training step on a batch, or plays one.

@@ -32,7 +32,7 @@
 // from a range that is both, and refuses to pin a page twice: only whole pages
 // are pinned, those that lie wholly in the memory; a copy is made in pieces of
 // one kind each. Pinned memory is kept reachable, and is pinned until the last
-// Device that copies from it is closed. Where the system refuses to pin (ulimit
+// Device that copies from it is closed, or told to forget it by Unregister. Where the system refuses to pin (ulimit
 // -l, or too much), batches are copied all the same, Stats.Refused says so, and
 // the log does once.
 //
@@ -42,8 +42,8 @@
 // CUstream, CUevent and CUdeviceptr of the size of a pointer. The oldest
 // driver that has them all is that of CUDA 11.0.
 //
-//	cuInit(unsigned flags)                        cuDriverGetVersion(int *version)
-//	cuDeviceGetCount(int *count)                  cuDeviceGet(CUdevice *device, int ordinal)
+//	cuInit(unsigned flags)                        cuDeviceGetCount(int *count)
+//	cuDeviceGet(CUdevice *device, int ordinal)
 //	cuDeviceGetName(char *name, int len, CUdevice)
 //	cuDeviceTotalMem_v2(size_t *bytes, CUdevice)
 //	cuDevicePrimaryCtxRetain(CUcontext *, CUdevice)
@@ -66,6 +66,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -142,7 +143,6 @@ type Device struct {
 	// Of the goroutine that makes the calls.
 	done   bool
 	seen   map[uintptr]int // memory that was put: its length by its address, negative once pinned
-	pinned int64           // bytes, by itself
 	pieces []piece
 
 	mu      sync.Mutex
@@ -161,7 +161,7 @@ type Stats struct {
 	Bytes   int64 // put
 	Pinned  int64 // of these, bytes from pinned memory
 
-	Registered  int64 // bytes of the host that this device has pinned
+	Registered  int64 // bytes of the host that are pinned, and that this device uses
 	DeviceBytes int64 // of its own memory that it holds for batches
 	Refused     error // why memory could not be pinned; nil if none was refused
 }
@@ -297,9 +297,12 @@ func (d *Device) Stream() uintptr { return d.stream }
 
 // Stats returns counts up to now.
 func (d *Device) Stats() Stats {
+	registered, _ := d.drv.pinned.used(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.stats
+	st := d.stats
+	st.Registered = registered
+	return st
 }
 
 // Put begins the copy of the arrays into a block of the device's memory. The
@@ -328,8 +331,26 @@ func (d *Device) Put(ctx context.Context, arrays []tensor.Dense) (device.Buffer,
 // What the system refuses to pin is no error: see Stats.Refused.
 func (d *Device) Register(mem []byte) error {
 	return d.on(func() error {
-		d.pin(mem)
+		d.pin(mem, false)
 		return nil
+	})
+}
+
+// Unregister waits for the copies that were begun, and unpins what was pinned of
+// mem, by Register or by Put, unless another Device copies from it, too. What
+// was pinned as a part of more than mem stays.
+func (d *Device) Unregister(mem []byte) error {
+	return d.on(func() error {
+		if err := d.drv.do(cuStreamSynchronize, d.stream); err != nil {
+			return err
+		}
+		from, to := address(mem), address(mem)+uintptr(len(mem))
+		for at := range d.seen {
+			if from <= at && at < to {
+				delete(d.seen, at)
+			}
+		}
+		return errors.Join(d.drv.pinned.leave(d, from, to), d.drv.do(cuCtxSetCurrent, d.ctx))
 	})
 }
 
@@ -378,19 +399,17 @@ func (d *Device) end() error {
 		try(cuEventDestroy, e)
 	}
 	try(cuStreamDestroy, d.stream)
-	errs = append(errs, d.drv.pinned.leave(d))
+	errs = append(errs, d.drv.pinned.leave(d, 0, math.MaxUint))
 	if d.ctx != 0 {
 		errs = append(errs, d.drv.do(cuCtxSetCurrent, 0), d.drv.do(cuDevicePrimaryCtxRelease, uintptr(d.handle)))
 	}
 	return errors.Join(errs...)
 }
 
-// pin pins what can be, and notes what cannot. It returns how many bytes it
-// pinned.
-func (d *Device) pin(mem []byte) int64 {
-	n, err := d.drv.pinned.join(d, mem)
+// pin pins what can be, and notes what cannot.
+func (d *Device) pin(mem []byte, auto bool) {
+	err := d.drv.pinned.join(d, mem, auto)
 	d.mu.Lock()
-	d.stats.Registered += n
 	first := err != nil && d.stats.Refused == nil
 	if first {
 		d.stats.Refused = err
@@ -399,7 +418,6 @@ func (d *Device) pin(mem []byte) int64 {
 	if first {
 		d.o.Log.Warn("cuda: host memory cannot be pinned, so copies to the device are slower", "bytes", len(mem), "error", err)
 	}
-	return n
 }
 
 // pinLeast is the least that Put pins by itself: smaller copies take longer to
@@ -421,9 +439,11 @@ func (d *Device) pinAgain(mem []byte) {
 			clear(d.seen)
 		}
 		d.seen[at] = len(mem)
-	case d.pinned+int64(len(mem)) <= d.o.Pin && d.Stats().Refused == nil:
+	default:
 		d.seen[at] = -len(mem)
-		d.pinned += d.pin(mem)
+		if _, auto := d.drv.pinned.used(d); auto+int64(len(mem)) <= d.o.Pin && d.Stats().Refused == nil {
+			d.pin(mem, true)
+		}
 	}
 }
 

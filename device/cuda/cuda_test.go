@@ -158,7 +158,8 @@ func TestBatchesWithoutBytes(t *testing.T) {
 }
 
 // What is put is read late: who changes it before Wait returns changes the
-// batch. That shows that the other tests would notice a Wait that does not wait.
+// batch, and afterwards does not. That shows that the other tests would notice a
+// Wait that does not wait.
 func TestStubIsLate(t *testing.T) {
 	withStub(t)
 	d := open(t, 0, cuda.Options{})
@@ -168,6 +169,14 @@ func TestStubIsLate(t *testing.T) {
 	fill(mem, 2)
 	stub.hold(0)
 	arrive(t, b, fill(make([]byte, 1000), 2))
+
+	stub.delay(3000)
+	b = put(t, d, uint8s(fill(mem, 3)))
+	if err := b.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill(mem, 4)
+	arrive(t, b, fill(make([]byte, 1000), 3))
 }
 
 // Batches from a few places in memory, as those of a pool, on a device with
@@ -430,6 +439,66 @@ func TestRegister(t *testing.T) {
 	}
 }
 
+func TestUnregister(t *testing.T) {
+	withStub(t)
+	page := os.Getpagesize()
+	d, other := open(t, 0, cuda.Options{Pin: -1}), open(t, 1, cuda.Options{Pin: -1})
+	stub.delay(200)
+	mem := fill(pages(100*page), 1)
+	for _, f := range []struct {
+		name   string
+		do     func() error
+		ranges int32 // that are pinned
+		used   int   // pages of these, by the first device
+	}{
+		{"register", func() error { return d.Register(mem[:10*page]) }, 1, 10},
+		{"and more", func() error { return d.Register(mem[:20*page]) }, 2, 20},
+		{"a part of a range", func() error { return d.Unregister(mem[:9*page]) }, 2, 20},
+		{"one range", func() error { return d.Unregister(mem[5*page : 25*page]) }, 1, 10},
+		{"what another pinned", func() error { return other.Register(mem[30*page : 40*page]) }, 2, 10},
+		{"what another pinned, and was used", func() error { return d.Unregister(mem) }, 1, 0},
+		{"its memory used", func() error { return d.Register(mem[25*page : 35*page]) }, 2, 15},
+		{"left by who pinned it", func() error { return other.Unregister(mem) }, 2, 15},
+		{"left by the last", func() error { return d.Unregister(mem) }, 0, 0},
+		{"twice", func() error { return d.Unregister(mem) }, 0, 0},
+		{"nothing", func() error { return d.Unregister(nil) }, 0, 0},
+	} {
+		b := put(t, d, uint8s(mem[:50*page]))
+		if err := f.do(); err != nil {
+			t.Errorf("%s: %v", f.name, err)
+		}
+		arrive(t, b, mem[:50*page])
+		b.Release()
+		if n, used := stub.held('p'), d.Stats().Registered/int64(page); n != f.ranges || used != int64(f.used) {
+			t.Errorf("%s: %d ranges, %d pages of which are used; want %d, %d", f.name, n, used, f.ranges, f.used)
+		}
+	}
+}
+
+// What Put pinned by itself is forgotten, too, and pinned again when it comes
+// again.
+func TestUnregisterWhatPutPinned(t *testing.T) {
+	withStub(t)
+	d := open(t, 0, cuda.Options{})
+	mem := fill(pages(100<<10), 1)
+	for i, want := range []int32{0, 1, 1, 1, 2, 2} {
+		if i == 3 {
+			if err := d.Unregister(mem); err != nil {
+				t.Error(err)
+			}
+			if n := d.Stats().Registered; n != 0 {
+				t.Errorf("%d bytes are pinned", n)
+			}
+		}
+		b := put(t, d, uint8s(mem))
+		arrive(t, b, mem)
+		b.Release()
+		if n := stub.calls("cuMemHostRegister_v2"); n != want {
+			t.Errorf("batch %d: pinned %d times, want %d", i, n, want)
+		}
+	}
+}
+
 func TestPinningRefused(t *testing.T) {
 	withStub(t)
 	page := os.Getpagesize()
@@ -487,7 +556,7 @@ func TestTwoDevices(t *testing.T) {
 		a.Release()
 		b.Release()
 	}
-	if n, m := first.Stats().Registered, other.Stats().Registered; n+m != int64(64*page) {
+	if n, m := first.Stats().Registered, other.Stats().Registered; n != int64(64*page) || m != n {
 		t.Errorf("%d and %d bytes pinned", n, m)
 	}
 	if err := first.Close(); err != nil {
@@ -626,7 +695,7 @@ func TestCloseWaitsForWhatWasPut(t *testing.T) {
 	for name, err := range map[string]error{
 		"Put": second(d.Put(t.Context(), nil)), "Register": d.Register(mem),
 		"Wait": a.Wait(t.Context()), "Wait of one released": b.Wait(t.Context()),
-		"WaitOn": c.WaitOn(1), "ReleaseAfter": c.ReleaseAfter(1), "Read": c.Read(t.Context(), 0, nil),
+		"Unregister": d.Unregister(mem), "WaitOn": c.WaitOn(1), "ReleaseAfter": c.ReleaseAfter(1), "Read": c.Read(t.Context(), 0, nil),
 	} {
 		if !errors.Is(err, device.ErrClosed) {
 			t.Errorf("%s after Close: %v", name, err)
@@ -683,6 +752,7 @@ func scenario(ctx context.Context) (refused, err error) {
 		errs = append(errs, err, b.(*cuda.Buffer).ReleaseAfter(d.Stream()))
 		b.Release()
 	}
+	errs = append(errs, d.Unregister(mem[:20<<10]))
 	refused = d.Stats().Refused
 	return refused, errors.Join(append(errs, d.Close())...)
 }

@@ -11,7 +11,6 @@ type call int
 
 const (
 	cuInit call = iota
-	cuDriverGetVersion
 	cuDeviceGetCount
 	cuDeviceGet
 	cuDeviceGetName
@@ -41,7 +40,6 @@ const (
 // symbols are the names of the functions in the library.
 var symbols = [numCalls]string{
 	cuInit:                    "cuInit",
-	cuDriverGetVersion:        "cuDriverGetVersion",
 	cuDeviceGetCount:          "cuDeviceGetCount",
 	cuDeviceGet:               "cuDeviceGet",
 	cuDeviceGetName:           "cuDeviceGetName",
@@ -158,14 +156,6 @@ func (drv *driver) words(c call, code uint32) string {
 func (drv *driver) count() (int, error) {
 	var n int32
 	err := drv.do(cuDeviceGetCount, uintptr(unsafe.Pointer(&n)))
-	return int(n), err
-}
-
-// version returns the version of CUDA that the driver is for: 1000 times the
-// major and 10 times the minor number.
-func (drv *driver) version() (int, error) {
-	var n int32
-	err := drv.do(cuDriverGetVersion, uintptr(unsafe.Pointer(&n)))
 	return int(n), err
 }
 

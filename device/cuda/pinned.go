@@ -21,6 +21,7 @@ type pinnedRange struct {
 	device int32   // by which it was pinned,
 	ctx    uintptr // in whose context, which it holds: unpinning needs it
 	users  map[*Device]struct{}
+	auto   bool // pinned by Put, not by Register
 }
 
 // piece is a part of some memory, all of it pinned or none.
@@ -30,8 +31,8 @@ type piece struct {
 }
 
 // join pins the whole pages of mem that are not pinned yet, and makes d a user
-// of them all. It returns how many bytes it pinned, and why not more.
-func (p *pinned) join(d *Device, mem []byte) (n int64, err error) {
+// of them all. Its error is why some are not.
+func (p *pinned) join(d *Device, mem []byte, auto bool) error {
 	page := uintptr(os.Getpagesize())
 	lo := (address(mem) + page - 1) &^ (page - 1)
 	hi := (address(mem) + uintptr(len(mem))) &^ (page - 1)
@@ -43,6 +44,7 @@ func (p *pinned) join(d *Device, mem []byte) (n int64, err error) {
 		if i < len(p.ranges) {
 			if r := p.ranges[i]; r.lo <= lo {
 				r.users[d] = struct{}{}
+				r.auto = r.auto && auto
 				lo = r.hi
 				i++
 				continue
@@ -51,12 +53,28 @@ func (p *pinned) join(d *Device, mem []byte) (n int64, err error) {
 		}
 		r, err := pin(d, mem, lo, end)
 		if err != nil {
-			return n, err
+			return err
 		}
+		r.auto = auto
 		p.ranges = slices.Insert(p.ranges, i, r)
-		n += int64(end - lo)
 	}
-	return n, nil
+	return nil
+}
+
+// used returns how many bytes are pinned that d uses, and how many of these by
+// Put.
+func (p *pinned) used(d *Device) (all, auto int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.ranges {
+		if _, used := r.users[d]; used {
+			all += int64(r.hi - r.lo)
+			if r.auto {
+				auto += int64(r.hi - r.lo)
+			}
+		}
+	}
+	return all, auto
 }
 
 // from returns the place of the first range that ends behind an address.
@@ -111,14 +129,15 @@ func (p *pinned) split(d *Device, mem []byte, pieces []piece) []piece {
 	return pieces
 }
 
-// leave makes d, which copies nothing any more, a user of no range; what has
-// no user then is unpinned. It is called with a context of d.
-func (p *pinned) leave(d *Device) error {
+// leave makes d, which copies nothing now, a user of no range that lies within
+// two addresses; what has no user then is unpinned. It is called with a context
+// of d, and leaves another.
+func (p *pinned) leave(d *Device, from, to uintptr) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
 	p.ranges = slices.DeleteFunc(p.ranges, func(r *pinnedRange) bool {
-		if _, used := r.users[d]; !used {
+		if _, used := r.users[d]; !used || r.lo < from || r.hi > to {
 			return false
 		}
 		if delete(r.users, d); len(r.users) > 0 {

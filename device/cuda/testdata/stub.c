@@ -223,7 +223,7 @@ static void *run(void *arg) {
 	pthread_mutex_lock(&mu);
 	for (;;) {
 		struct op *op;
-		while (!s->head || holding)
+		while (!s->head || (holding && s->head->kind != QUIT))
 			pthread_cond_wait(&changed, &mu);
 		op = s->head;
 		s->head = op->next;
@@ -293,12 +293,6 @@ int cuInit(unsigned flags) {
 	if (flags)
 		return leave(INVALID_VALUE);
 	initialized = 1;
-	return leave(0);
-}
-
-int cuDriverGetVersion(int *version) {
-	ENTER; CHECK;
-	*version = 12080;
 	return leave(0);
 }
 
@@ -423,7 +417,7 @@ int cuMemAlloc_v2(handle *p, size_t n) {
 	for (i = 0; i < nmemories; i++)
 		if (memories[i].live)
 			sum += memories[i].size;
-	if (memory_limit && sum > memory_limit)
+	if (sum > (memory_limit ? memory_limit : (size_t)current << 30))
 		return leave(OUT_OF_MEMORY);
 	memories[nmemories++] = (struct memory){next, n, malloc(n), current, 1, 0};
 	memset(memories[nmemories - 1].host, 0xA5, n);
