@@ -1,22 +1,37 @@
 // Package bench measures a pipeline: it runs a loader over shards for a while
 // and reports how fast batches came out, what each stage did with its time,
-// and which of them is the bottleneck.
+// which of them is the bottleneck, and how much to echo.
 //
 //	      warm-up          window                      end
 //	|──────────────────|─────────────────────────────|
 //	  b   b   b   b    b   b   b   b   b   b   b   b   (b)
 //	                   └ opens at a batch's end        └ this one ended too late
 //
-// A batch counts when it is finished: decoded, put to the device, and there.
-// The window opens at the end of the batch that ends the warm-up, and lasts to
-// the end of the last batch that ends within the duration, so that no part of
-// a batch is counted; where that leaves out a tenth of the duration or more, to
+// A batch counts when it is finished: decoded, put to the device, there, and,
+// where the device plays or runs training steps, when its step has begun. The
+// window opens at the end of the batch that ends the warm-up, and lasts to the
+// end of the last batch that ends within the duration, so that no part of a
+// batch is counted; where that leaves out a tenth of the duration or more, to
 // the end of the next. Shards are read again as often as needed; nothing that
 // was decoded is used again unless the echo says so.
+//
+// The warm-up lasts as long as it is told to, until the batches that were made
+// ahead of the first one have been used, and until so many fresh samples have
+// come as had been fetched ahead when the first batch was there. Where that
+// takes ten times as long as the warm-up was to last, the window opens all the
+// same, and the report warns.
+//
+// With Options.Sweep several factors of the echo are run, in rounds: each round
+// runs every factor once, in turn, so that what slows the machine down for a
+// while slows down all of them. Each run has a pipeline and a warm-up of its
+// own. What is reported of a factor is the median of its rounds, beside what
+// the law predicts from the stages' times at the least factor (echo.Costs).
 package bench
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,7 +39,6 @@ import (
 
 	"shardtool/augment"
 	"shardtool/device"
-	"shardtool/echo"
 	"shardtool/fixtures"
 	"shardtool/format"
 	"shardtool/loader"
@@ -48,10 +62,22 @@ type Options struct {
 	Load  loader.Options
 	Field string // that holds the pictures, or alternatives by semicolons; "": the usual names
 
-	Duration time.Duration // of the window; 0 stands for 5 s
-	Warmup   time.Duration // before it; 0 stands for 1 s
+	Duration time.Duration // of the window, of each factor in all its rounds; 0 stands for 5 s
+	Warmup   time.Duration // before each window; 0 stands for 1 s
 
-	Device   device.Device  // nil: the host
+	// Sweep are factors of the echo that are run one after the other, instead
+	// of Load.Echo.Factor.
+	Sweep []float64
+
+	// StepTime plays an accelerator (device.Simulated) whose step on the batch
+	// of this rank takes so long; Accelerator is the same in samples a second.
+	// They exclude each other and Device.
+	StepTime    time.Duration
+	Accelerator float64
+	Device      device.Device // nil: the host
+	DeviceName  string        // for the report; "": host, or simulated
+
+	Against  *Earlier       // a report to compare with: of another set-up, it is ErrUsage before anything is measured
 	Progress func(Progress) // told after each batch; may be nil
 	Version  string         // of the program, for the report
 
@@ -62,8 +88,9 @@ type Options struct {
 // Progress is how far a run is.
 type Progress struct {
 	Done      time.Duration // of Total
-	Total     time.Duration // warm-up and window
-	EmittedPS float64       // samples a second since the begin of the run
+	Total     time.Duration // warm-ups and windows
+	EmittedPS float64       // samples a second since the begin of this factor's run
+	Factor    float64       // of the echo
 }
 
 func (o *Options) withDefaults() Options {
@@ -86,9 +113,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if d.Warmup == 0 {
 		d.Warmup = time.Second
-	}
-	if d.Device == nil {
-		d.Device = device.Host{}
 	}
 	if d.Field == "" {
 		d.Field = pictureFields
@@ -113,27 +137,67 @@ func (o *Options) sequential() bool {
 // prefetch is how many batches are made ahead of the device.
 const prefetch = 3
 
+// check refuses what makes no sense, and settles the factors that are run.
+func (o *Options) check() (factors []float64, err error) {
+	usage := func(msg string, args ...any) ([]float64, error) {
+		return nil, format.Errorf(format.ErrUsage, format.Nowhere, msg, args...)
+	}
+	switch {
+	case o.StepTime < 0 || !(o.Accelerator >= 0) || math.IsInf(o.Accelerator, 0):
+		return usage("an accelerator with a step of %v, or %v samples a second", o.StepTime, o.Accelerator)
+	case o.StepTime > 0 && o.Accelerator > 0:
+		return usage("a step time and samples a second say the same of an accelerator: one of them")
+	case o.Device != nil && (o.StepTime > 0 || o.Accelerator > 0):
+		return usage("a device, and one that is simulated: one of them")
+	case len(o.Sweep) > 0 && o.Load.Echo.Auto != nil:
+		return usage("a sweep over factors, and an echo that sets its own")
+	case len(o.Sweep) > maxSweep:
+		return usage("a sweep over %d factors: %d at most", len(o.Sweep), maxSweep)
+	}
+	if o.Load.Echo, _, err = o.Load.Echo.Check(); err != nil {
+		return nil, err
+	}
+	factors = slices.Compact(slices.Sorted(slices.Values(o.Sweep)))
+	if len(factors) == 0 {
+		factors = []float64{o.Load.Echo.Factor}
+	}
+	for i, f := range factors {
+		e := o.Load.Echo
+		e.Factor = f
+		if e, _, err = e.Check(); err != nil {
+			return nil, err
+		}
+		factors[i] = e.Factor
+	}
+	o.Load.Echo.Factor = factors[0]
+	return factors, nil
+}
+
+const (
+	maxSweep = 32
+	rounds   = 3 // of a sweep
+)
+
 // Run measures; without Options.Load.Columns, RandomResizedCrop to 224, flip,
 // normalisation, float32 NCHW. It ends with the first error of the data, and
 // with that of ctx; there is no report then.
 func Run(ctx context.Context, o *Options) (*Report, error) {
 	opts := o.withDefaults()
+	factors, err := opts.check()
+	if err != nil {
+		return nil, err
+	}
 	if err := opts.checkShards(ctx); err != nil {
 		return nil, err
 	}
-	ld, err := loader.New(ctx, opts.dataset(), &opts.Load)
-	if err != nil {
+	s := &session{o: opts, factors: factors}
+	if err := s.prepare(ctx); err != nil {
 		return nil, opts.unrepeated(err)
 	}
-	defer ld.Close()
-	r := &run{o: opts, ld: ld, window: newWindow(opts.Warmup, opts.Duration)}
-	if r.o.Load.Echo, _, err = opts.Load.Echo.Check(); err != nil {
-		return nil, err
-	}
-	if err := r.measure(ctx); err != nil {
+	if err := s.measure(ctx); err != nil {
 		return nil, opts.unrepeated(err)
 	}
-	return r.report(), nil
+	return s.report(), nil
 }
 
 // checkShards refuses what can be read only once.
@@ -170,88 +234,38 @@ func (o *Options) unrepeated(err error) error {
 	}
 }
 
-// dataset returns what is loaded. Where shards are read in order they are there
-// many times over, as one data set: batches do not reach across the end of an
-// epoch, and a few shards would give short ones.
+// dataset returns what is loaded, each part of a mix as slow as Upstream says.
+// Where shards are read in order they are there many times over, as one data
+// set: batches do not reach across the end of an epoch, and a few shards would
+// give short ones.
 func (o *Options) dataset() *reader.Dataset {
 	const enough = 4096
 	ds := o.Dataset
-	shards := ds.Shards()
-	repeat := o.Load.Tail == order.TailKeep && len(ds.Parts()) == 1
-	if !repeat && o.Upstream == nil {
+	if shards := ds.Shards(); o.Load.Tail == order.TailKeep && len(ds.Parts()) == 1 {
+		read := *ds.ReadOptions(0)
+		ds = reader.New(ds.Store(0), slices.Repeat(shards, max(1, enough/len(shards))), &read)
+	}
+	if o.Upstream == nil {
 		return ds
 	}
-	st, read := ds.Store(0), *ds.ReadOptions(0)
-	if o.Upstream != nil {
-		st = store.Limit(st, *o.Upstream)
-	}
-	if repeat {
-		shards = slices.Repeat(shards, max(1, enough/len(shards)))
-	}
-	return reader.New(st, shards, &read)
+	return ds.Through(func(st store.Store) store.Store { return store.Limit(st, *o.Upstream) })
 }
 
-// run is one measurement.
-type run struct {
-	o      Options
-	ld     *loader.Loader
-	window *window
-	device deviceTime
-}
-
-// deviceTime is what putting batches to the device took.
-type deviceTime struct{ busy time.Duration }
-
-func (r *run) measure(ctx context.Context) error {
-	began := time.Now()
-	emitted := 0
-	for b, err := range r.ld.Batches(ctx) {
-		if err != nil {
-			return err
-		}
-		done := batchCount(b)
-		err := r.put(ctx, b)
-		b.Release()
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		emitted += int(done.emitted)
-		if !r.window.finished(now, done, r.usage) {
-			return nil
-		}
-		if r.o.Progress != nil {
-			spent := now.Sub(began)
-			total := r.o.Warmup + r.o.Duration
-			r.o.Progress(Progress{min(spent, total), total, float64(emitted) / spent.Seconds()})
-		}
+// source says in words what was read.
+func (o *Options) source() string {
+	switch shards := o.Dataset.Shards(); {
+	case o.embedded:
+		return "the embedded photographs"
+	case len(shards) == 1:
+		return format.Redact(shards[0])
+	default:
+		return format.Redact(shards[0]) + " and others"
 	}
-	return ctx.Err()
 }
 
-func (r *run) put(ctx context.Context, b *loader.Batch) error {
-	begin := time.Now()
-	defer func() { r.device.busy += time.Since(begin) }()
-	event, err := r.o.Device.Put(ctx, b.Arrays())
-	if err != nil {
-		return err
+func (o *Options) upstream() string {
+	if o.Upstream == nil {
+		return ""
 	}
-	return event.Wait(ctx)
-}
-
-func batchCount(b *loader.Batch) count {
-	var account echo.Account
-	account.Add(b.Refs)
-	work := b.Work()
-	return count{fresh: account.Fresh, emitted: account.Emitted, bytes: work.Bytes, pixels: work.Pixels}
-}
-
-// usage is what has been spent up to now.
-func (r *run) usage() usage {
-	return usage{
-		cpu:    cpuTime(),
-		allocs: allocations(),
-		stages: r.ld.Stats().Stages,
-		device: r.device.busy,
-	}
+	return fmt.Sprintf("%d B/s, %v a request", o.Upstream.BytesPerSecond, o.Upstream.Latency)
 }

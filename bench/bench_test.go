@@ -63,8 +63,8 @@ func TestWindow(t *testing.T) {
 			}
 		}
 		n := int64(tt.counted)
-		if w.total != (count{5 * n, 10 * n, 1000 * n, 2000 * n}) || math.Abs(w.seconds()-tt.seconds) > 1e-12 {
-			t.Errorf("%s: %+v in %v s, want %d batches in %v s", tt.name, w.total, w.seconds(), n, tt.seconds)
+		if w.total != (count{5 * n, 10 * n, 1000 * n, 2000 * n}) || math.Abs(w.outcome().seconds-tt.seconds) > 1e-12 {
+			t.Errorf("%s: %+v in %v s, want %d batches in %v s", tt.name, w.total, w.outcome().seconds, n, tt.seconds)
 		}
 		var gaps []int
 		for _, g := range w.gaps {
@@ -95,21 +95,75 @@ func TestWindowHoldsSomethingFresh(t *testing.T) {
 	if finish(400, 10) {
 		t.Error("not closed by a fresh batch")
 	}
-	if w.total != (count{fresh: 10, emitted: 30}) || w.seconds() != 0.3 {
-		t.Errorf("%+v in %v s, want 10 fresh of 30 in 0.3 s", w.total, w.seconds())
+	if w.total != (count{fresh: 10, emitted: 30}) || w.outcome().seconds != 0.3 {
+		t.Errorf("%+v in %v s, want 10 fresh of 30 in 0.3 s", w.total, w.outcome().seconds)
+	}
+}
+
+// TestWarmup: the window opens when as many fresh samples have come as had been
+// fetched when the first batch was there, or after ten times its own length.
+func TestWarmup(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		fetched int64 // at the first batch
+		opens   int   // batch of 5 fresh samples, every 20 ms
+		early   bool
+	}{
+		{"nothing ahead", 0, 6, false},
+		{"as much as comes meanwhile", 30, 6, false},
+		{"more", 31, 7, false},
+		{"much more", 200, 40, false},
+		{"just in time", 255, 51, false},
+		{"too much", 256, 51, true},
+	} {
+		w := newWindow(100*time.Millisecond, time.Second)
+		at := 0
+		for i := 1; w.opened.IsZero(); i++ {
+			at = i
+			w.finished(time.Unix(0, 0).Add(time.Duration(i)*20*time.Millisecond), count{fresh: 5, emitted: 10}, func() usage {
+				return usage{measured: echo.Measured{Fetched: tt.fetched + int64(i-1)*1000}}
+			})
+		}
+		if at != tt.opens || w.early != tt.early {
+			t.Errorf("%s: opens at batch %d, early %v", tt.name, at, w.early)
+		}
+	}
+}
+
+func TestSlices(t *testing.T) {
+	w := newWindow(time.Millisecond, time.Hour)
+	now := time.Unix(0, 0)
+	for i := range 4 + 25 { // batches of 2 fresh samples, a second each; 2 s of CPU
+		now = now.Add(time.Second)
+		w.finished(now, count{fresh: 2, emitted: 4}, func() usage { return usage{cpu: time.Duration(i) * 2 * time.Second} })
+	}
+	all := w.slices()
+	var sum Slice
+	for _, s := range all {
+		if s.Batches < 2 || s.Batches > 3 || s.Seconds != float64(s.Batches) || s.Emitted != 4*int64(s.Batches) || s.CPU != 2*s.Seconds {
+			t.Errorf("%+v", s)
+		}
+		sum.Batches += s.Batches
+		sum.Fresh += s.Fresh
+	}
+	if len(all) != 10 || sum.Batches != 25 || sum.Fresh != 50 {
+		t.Errorf("%d slices of %+v", len(all), sum)
+	}
+	if one := newWindow(0, 0); one.slices() != nil {
+		t.Error("slices of nothing")
 	}
 }
 
 func TestGap(t *testing.T) {
-	w := &window{}
-	if w.gap(0.5) != 0 {
+	var gaps []time.Duration
+	if gap(gaps, 0.5) != 0 {
 		t.Error("a gap of none")
 	}
 	for i := range 100 {
-		w.gaps = append(w.gaps, time.Duration(100-i)*time.Millisecond)
+		gaps = append(gaps, time.Duration(100-i)*time.Millisecond)
 	}
-	if w.gap(0.5) != 50 || w.gap(0.99) != 99 || w.gap(1) != 100 || w.gap(0) != 1 {
-		t.Errorf("%v %v %v %v", w.gap(0.5), w.gap(0.99), w.gap(1), w.gap(0))
+	if gap(gaps, 0.5) != 50 || gap(gaps, 0.99) != 99 || gap(gaps, 1) != 100 || gap(gaps, 0) != 1 {
+		t.Errorf("%v %v %v %v", gap(gaps, 0.5), gap(gaps, 0.99), gap(gaps, 1), gap(gaps, 0))
 	}
 }
 
@@ -122,33 +176,24 @@ func stages(fetch, order, decode, augment, deliver, device [3]float64) []loader.
 	return s
 }
 
-func TestBottleneckAndR(t *testing.T) {
+func TestBottleneck(t *testing.T) {
 	type v = [3]float64
 	for _, tt := range []struct {
 		name   string
 		stages []loader.Stage
 		want   string
-		sample float64 // R with a sample as unit, 100 fresh and 200 emitted
-		batch  float64 // with a batch
 	}{
-		// sample: (1/4/100) / max(8/2/200, 0.1/200); batch: max(1/4/100, 8/2/100) / (0.1/200)
-		{"decode", stages(v{1, 0, 19}, v{0, 0, 5}, v{6, 0.1, 0}, v{2, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "decode", 0.125, 80},
-		{"augment", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0.1, 0}, v{6, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "augment", 0.125, 80},
-		// sample: (20/4/100) / (2/2/200) ; batch: (20/4/100) / (0.1/200)
-		{"fetch", stages(v{20, 0, 0}, v{0, 5, 0}, v{1, 8, 0}, v{1, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "fetch", 10, 100},
-		// sample: (1/4/100) / (5/200); batch: max(0.0025, 4/2/100) / (5/200)
-		{"device", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0, 6}, v{2, 0, 0}, v{0, 0, 5}, v{5, 0, 0}), "device", 0.1, 0.8},
+		{"decode", stages(v{1, 0, 19}, v{0, 0, 5}, v{6, 0.1, 0}, v{2, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "decode"},
+		{"augment", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0.1, 0}, v{6, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "augment"},
+		{"fetch", stages(v{20, 0, 0}, v{0, 5, 0}, v{1, 8, 0}, v{1, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "fetch"},
+		{"order", stages(v{20, 0, 0}, v{5, 0, 0}, v{1, 8, 0}, v{1, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "order"},
+		{"deliver", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0, 6}, v{2, 0, 0}, v{5, 0, 0}, v{0, 5, 0}), "deliver"},
+		{"device", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0, 6}, v{2, 0, 0}, v{0, 0, 5}, v{5, 0, 0}), "device"},
 	} {
 		if got := bottleneck(tt.stages); got != tt.want {
 			t.Errorf("%s: %s", tt.name, got)
 		}
-		c := count{fresh: 100, emitted: 200}
-		for unit, want := range map[echo.Unit]float64{echo.Sample: tt.sample, echo.Batch: tt.batch} {
-			if got := ratio(tt.stages, c, echo.Options{Unit: unit}); math.Abs(got-want) > 1e-9 {
-				t.Errorf("%s: R of unit %v is %v, want %v", tt.name, unit, got, want)
-			}
-		}
-		r := &Report{Stages: tt.stages, Bottleneck: tt.want, Echo: EchoReport{Unit: "sample", Keep: "bytes", Factor: 1, R: tt.sample}}
+		r := &Report{Stages: tt.stages, Bottleneck: tt.want, Echo: EchoReport{Unit: "sample", Keep: "bytes", Factor: 1, R: 1}}
 		var b strings.Builder
 		if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "bottleneck: "+tt.want+". ") {
 			t.Errorf("%s: %s", tt.name, b.String())
@@ -164,7 +209,7 @@ type slow struct {
 	shapes []string
 }
 
-func (s *slow) Put(ctx context.Context, arrays []tensor.Dense) (device.Event, error) {
+func (s *slow) Put(ctx context.Context, arrays []tensor.Dense) (device.Buffer, error) {
 	s.puts++
 	if s.onPut != nil {
 		s.onPut(s.puts)
@@ -182,6 +227,7 @@ func (s *slow) Wait(ctx context.Context) error {
 	}
 }
 
+func (s *slow) Release()     {}
 func (s *slow) Close() error { return nil }
 
 // On a fake clock only the device takes time: 100 ms for each batch of 4.
@@ -253,7 +299,13 @@ func TestRunErrors(t *testing.T) {
 		"no such field":  {Options{Dataset: local("../fixtures/tf/raw.tfrecord")}, format.ErrMissing},
 		"broken picture": {Options{Dataset: local("../fixtures/cases/image/d3_shard.tar")}, format.ErrTruncated},
 		"factor":         {Options{Load: loader.Options{Echo: echo.Options{Factor: 0.5}}}, format.ErrUsage},
-		"shard":          {Options{Load: loader.Options{Echo: echo.Options{Unit: echo.Shard, Factor: 2}}}, format.ErrUnsupported},
+		"sweep":          {Options{Sweep: []float64{1, 0.5}}, format.ErrUsage},
+		"sweep and auto": {Options{Sweep: []float64{1}, Load: loader.Options{Echo: echo.Options{Auto: &echo.Auto{}}}}, format.ErrUsage},
+		"long sweep":     {Options{Sweep: make([]float64, maxSweep+1)}, format.ErrUsage},
+		"two speeds":     {Options{StepTime: time.Second, Accelerator: 1}, format.ErrUsage},
+		"two devices":    {Options{StepTime: time.Second, Device: device.Host{}}, format.ErrUsage},
+		"no speed":       {Options{Accelerator: math.NaN()}, format.ErrUsage},
+		"endless speed":  {Options{Accelerator: 1e300}, format.ErrUsage},
 	} {
 		if r, err := Run(t.Context(), &tt.o); r != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, %v", name, r, err)
@@ -296,8 +348,13 @@ func TestJSONMembers(t *testing.T) {
 		}
 	}
 	check("the report", m, "fresh_per_s", "emitted_per_s", "mb_per_s", "mpix_per_s", "seconds", "cpu_s_per_1000", "allocs_per_sample",
-		"peak_rss_mb", "batch_gap_ms", "stages", "bottleneck", "echo", "config", "version", "cpu", "gomaxprocs")
+		"peak_rss_mb", "batch_gap_ms", "stages", "bottleneck", "echo", "config", "version", "cpu", "gomaxprocs",
+		"steps_per_s", "noise", "device_waits", "law", "advice", "faster", "sweep", "against", "warnings", "slices", "batches")
 	check("batch_gap_ms", m["batch_gap_ms"].(map[string]any), "p50", "p99")
 	check("a stage", m["stages"].([]any)[0].(map[string]any), "name", "busy_s", "wait_in_s", "wait_out_s")
-	check("echo", m["echo"].(map[string]any), "unit", "keep", "factor", "r")
+	check("echo", m["echo"].(map[string]any), "unit", "keep", "factor", "r", "buffer", "auto", "realised", "duplicates", "distance")
+	check("config", m["config"].(map[string]any), "source", "shards", "batch", "workers", "seed", "transform", "columns", "shuffle", "upstream", "world", "rank",
+		"duration_s", "warmup_s", "device", "step_s")
+	check("law", m["law"].(map[string]any), "fetch_s", "decode_s", "augment_s", "step_s", "up_s", "down_s", "emitted_per_s")
+	check("advice", m["advice"].(map[string]any), "unit", "keep", "factor", "r", "fresh_per_s", "emitted_per_s", "reason", "accelerator_per_s")
 }

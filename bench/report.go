@@ -1,19 +1,19 @@
 package bench
 
 import (
-	"fmt"
 	"runtime"
 
-	"shardtool/echo"
-	"shardtool/format"
 	"shardtool/loader"
 )
 
-// Report is the result of a run. MB are 10^6 bytes. Its JSON is an interface:
-// members are added and never renamed.
+// Report is the result of a measurement. MB are 10^6 bytes. Its JSON is an
+// interface: members are added and never renamed. Of a sweep it is the report
+// of the least factor, all rounds together, and Sweep has the factors.
 type Report struct {
 	FreshPerS       float64        `json:"fresh_per_s"`       // samples emitted for the first time
 	EmittedPerS     float64        `json:"emitted_per_s"`     // all samples
+	StepsPerS       float64        `json:"steps_per_s"`       // batches
+	Noise           float64        `json:"noise"`             // of emitted_per_s: half the width of its 95% interval as a share of it, by the spread within the window; 1 where it is more
 	MBPerS          float64        `json:"mb_per_s"`          // encoded bytes of fresh samples
 	MpixPerS        float64        `json:"mpix_per_s"`        // decoded, in 10^6 pixels
 	Seconds         float64        `json:"seconds"`           // of the window
@@ -23,7 +23,15 @@ type Report struct {
 	BatchGap        Gap            `json:"batch_gap_ms"`
 	Stages          []loader.Stage `json:"stages"` // seconds within the window, summed over workers
 	Bottleneck      string         `json:"bottleneck"`
+	DeviceWaits     *float64       `json:"device_waits"` // share of the window in which the simulated accelerator waited for input; null: there is none
 	Echo            EchoReport     `json:"echo"`
+	Law             Law            `json:"law"`
+	Advice          Advice         `json:"advice"`
+	Faster          []Advice       `json:"faster"` // what is advised for accelerators of some speeds, where that of this one is not known
+	Sweep           []Swept        `json:"sweep"`
+	Against         *Comparison    `json:"against"`
+	Warnings        []string       `json:"warnings"`
+	Slices          []Slice        `json:"slices"` // of the window, in order
 	Config          Config         `json:"config"`
 	Version         string         `json:"version"`
 	CPU             string         `json:"cpu"`
@@ -41,12 +49,23 @@ type Gap struct {
 type EchoReport struct {
 	Unit   string  `json:"unit"`
 	Keep   string  `json:"keep"`
-	Factor float64 `json:"factor"`
+	Factor float64 `json:"factor"` // of an automatic one, that at the begin
+	Buffer int     `json:"buffer"`
+	Auto   bool    `json:"auto"`
 
 	// R is the paper's: the time that the stages before the echo need for one
 	// fresh sample, by that of those behind it for one emission. A factor up to
 	// R costs nothing.
 	R float64 `json:"r"`
+
+	Realised   float64 `json:"realised"`   // the factor that came about in the window
+	Duplicates float64 `json:"duplicates"` // share of the emissions of which the batch already held the sample
+	Distance   float64 `json:"distance"`   // emissions between an echo and the one before of its sample, in the mean; 0 without
+
+	// Of what was kept decoded or augmented, in the last run.
+	CacheHits     int64   `json:"cache_hits"`
+	CacheRebuilds int64   `json:"cache_rebuilds"` // made again, as there was no room to keep it
+	CachePeakMB   float64 `json:"cache_peak_mb"`
 }
 
 // Config is what was asked for.
@@ -64,108 +83,72 @@ type Config struct {
 	Rank      int     `json:"rank"`
 	DurationS float64 `json:"duration_s"`
 	WarmupS   float64 `json:"warmup_s"`
+	Device    string  `json:"device"`
+	StepS     float64 `json:"step_s"` // of a batch of this rank on the simulated accelerator; 0: there is none
 }
 
 const transformWords = "random resized crop 224, flip, normalise, f32 NCHW"
 
-func (r *run) report() *Report {
-	w, o := r.window, &r.o
-	seconds, emitted := w.seconds(), float64(w.total.emitted)
-	stages := w.stages()
-	return &Report{
-		FreshPerS:       float64(w.total.fresh) / seconds,
-		EmittedPerS:     emitted / seconds,
-		MBPerS:          float64(w.total.bytes) / 1e6 / seconds,
-		MpixPerS:        float64(w.total.pixels) / 1e6 / seconds,
-		Seconds:         seconds,
-		CPUPer1000:      (w.to.cpu - w.from.cpu).Seconds() / emitted * 1000,
-		AllocsPerSample: float64(w.to.allocs-w.from.allocs) / emitted,
+func (s *session) echoReport() EchoReport {
+	e := &s.o.Load.Echo
+	return EchoReport{Unit: e.Unit.String(), Keep: e.Keep.String(), Factor: e.Factor, Buffer: e.Buffer, Auto: e.Auto != nil}
+}
+
+func (s *session) report() *Report {
+	o := &s.runs[0]
+	emitted := float64(o.total.emitted)
+	r := &Report{
+		FreshPerS:       float64(o.total.fresh) / o.seconds,
+		EmittedPerS:     emitted / o.seconds,
+		StepsPerS:       float64(len(o.gaps)) / o.seconds,
+		MBPerS:          float64(o.total.bytes) / 1e6 / o.seconds,
+		MpixPerS:        float64(o.total.pixels) / 1e6 / o.seconds,
+		Seconds:         o.seconds,
+		CPUPer1000:      o.cpu.Seconds() / emitted * 1000,
+		AllocsPerSample: float64(o.allocs) / emitted,
 		PeakRSSMB:       float64(peakMemory()) / 1e6,
-		BatchGap:        Gap{w.gap(0.5), w.gap(0.99)},
-		Stages:          stages,
-		Bottleneck:      bottleneck(stages),
-		Echo: EchoReport{
-			Unit: o.Load.Echo.Unit.String(), Keep: o.Load.Echo.Keep.String(), Factor: o.Load.Echo.Factor,
-			R: ratio(stages, w.total, o.Load.Echo),
-		},
-		Config: Config{
-			Source: o.source(), Shards: len(o.Dataset.Shards()), Batch: o.Load.GlobalBatch, Workers: o.Load.Workers, Seed: o.Load.Seed,
-			Transform: o.transform, Columns: r.ld.Plan().Columns, Shuffle: o.Load.Shuffle.String(), Upstream: o.upstream(), World: r.ld.World(), Rank: o.Load.Rank,
-			DurationS: o.Duration.Seconds(), WarmupS: o.Warmup.Seconds(),
-		},
-		Version:    o.Version,
-		CPU:        cpuName(),
-		Gomaxprocs: runtime.GOMAXPROCS(0),
-		Batches:    len(w.gaps),
+		BatchGap:        Gap{gap(o.gaps, 0.5), gap(o.gaps, 0.99)},
+		Stages:          o.stages,
+		Bottleneck:      bottleneck(o.stages),
+		Echo:            s.echoReport(),
+		Slices:          o.slices,
+		Noise:           figures[0].noise(o.slices),
+		Config:          s.config,
+		Version:         s.o.Version,
+		CPU:             cpuName(),
+		Gomaxprocs:      runtime.GOMAXPROCS(0),
+		Batches:         len(o.gaps),
 	}
+	if o.played {
+		waits := o.waited / max(o.busy+o.waited, 1e-9)
+		r.DeviceWaits = &waits
+	}
+	s.judge(r, o)
+	if s.o.Against != nil {
+		r.Against = s.o.Against.compare(r)
+	}
+	return r
 }
 
-// source says in words what was read.
-func (o *Options) source() string {
-	switch shards := o.Dataset.Shards(); {
-	case o.embedded:
-		return "the embedded photographs"
-	case len(shards) == 1:
-		return format.Redact(shards[0])
-	default:
-		return format.Redact(shards[0]) + " and others"
+// judge adds what follows from the times of the stages.
+func (s *session) judge(r *Report, o *outcome) {
+	factor := s.factors[0]
+	c := s.costs(o, factor)
+	e := &r.Echo
+	e.Realised = float64(o.total.emitted) / float64(max(o.total.fresh, 1))
+	if s.o.Load.Echo.Auto != nil {
+		factor = e.Realised
 	}
-}
-
-func (o *Options) upstream() string {
-	if o.Upstream == nil {
-		return ""
+	e.R = c.R(s.o.Load.Echo.Unit, s.o.Load.Echo.Keep)
+	e.Duplicates = float64(o.echo.Duplicates) / float64(max(o.echo.Emitted, 1))
+	e.Distance = o.echo.MeanDistance()
+	e.CacheHits, e.CacheRebuilds, e.CachePeakMB = o.echo.Cache.Hits, o.echo.Cache.Rebuilds, float64(o.echo.Cache.Peak)/1e6
+	r.Law = Law{Fetch: c.Fetch, Decode: c.Decode, Augment: c.Augment, Step: c.Step, EmittedPS: s.predicted(c, factor)}
+	r.Law.Up, r.Law.Down = c.Split(s.o.Load.Echo.Unit, s.o.Load.Echo.Keep)
+	r.Advice = adviceFor(c)
+	if c.Step == 0 {
+		r.Faster = faster(c)
 	}
-	return fmt.Sprintf("%d B/s, %v a request", o.Upstream.BytesPerSecond, o.Upstream.Latency)
-}
-
-// times gives the stages by name.
-func times(stages []loader.Stage) map[string]loader.Stage {
-	m := make(map[string]loader.Stage, len(stages))
-	for _, s := range stages {
-		m[s.Name] = s
-	}
-	return m
-}
-
-// bottleneck names the stage that holds the others up, by what the workers that
-// decode and augment did with their time: the work itself, of which the longer
-// part counts; or waiting for something to do, for the stages before them; or
-// for room, for those behind.
-func bottleneck(stages []loader.Stage) string {
-	m := times(stages)
-	decode, augment, order := m[loader.StageDecode], m[loader.StageAugment], m[loader.StageOrder]
-	busy := decode.Busy + augment.Busy
-	switch {
-	case busy >= decode.WaitIn && busy >= decode.WaitOut && augment.Busy > decode.Busy:
-		return loader.StageAugment
-	case busy >= decode.WaitIn && busy >= decode.WaitOut:
-		return loader.StageDecode
-	case decode.WaitIn >= decode.WaitOut && order.Busy > order.WaitIn+order.WaitOut:
-		return loader.StageOrder
-	case decode.WaitIn >= decode.WaitOut:
-		return loader.StageFetch
-	case m[loader.StageDeliver].Busy > m[StageDevice].Busy:
-		return loader.StageDeliver
-	}
-	return StageDevice
-}
-
-// ratio estimates R from busy times: of the slower stage on either side, each
-// divided by its workers.
-func ratio(stages []loader.Stage, c count, e echo.Options) float64 {
-	m := times(stages)
-	each := func(busy float64, workers int, n int64) float64 {
-		return busy / float64(max(workers, 1)) / float64(max(n, 1))
-	}
-	decode := m[loader.StageDecode]
-	work := decode.Busy + m[loader.StageAugment].Busy
-	up := each(m[loader.StageFetch].Busy, m[loader.StageFetch].Workers, c.fresh)
-	down := each(m[StageDevice].Busy, 1, c.emitted)
-	if e.Unit == echo.Batch {
-		up = max(up, each(work, decode.Workers, c.fresh))
-	} else {
-		down = max(down, each(work, decode.Workers, c.emitted))
-	}
-	return up / down
+	r.Sweep = s.swept(c)
+	r.Warnings = s.warnings(e.R)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 )
 
 // Auto proposes the factor of the next stretch of a run from what the last one
@@ -14,13 +15,23 @@ type Auto struct {
 	Min, Max float64 // of the factor; 0 stand for 1 and MaxAdvised
 	Quantum  float64 // factors are multiples of it, but for Min and Max; 0: 0.25
 	Change   float64 // a share by which R must leave the factor before that follows; 0: 0.15
-	Segment  int64   // steps after which the factor may change; 0: where an epoch begins only
+	Segment  int64   // steps after which the factor may change, as soon as enough of them are measured; 0: where an epoch begins only
 
 	// Agree makes one value of what the ranks propose, such as the least of all
 	// by an all-reduce. With more than one rank it must be given. It is called
 	// on every rank at the same steps, whether or not that rank proposes a
-	// change, and must return the same value everywhere. nil: the proposal holds.
+	// change, and must return the same value everywhere. The loader calls it from
+	// a goroutine of its own, ahead of the trainer: what it communicates by must
+	// not be what the trainer's steps do. It has to return when ctx ends. nil: the
+	// proposal holds.
 	Agree func(ctx context.Context, p Proposal) (float64, error)
+
+	// StepTime tells how long a step takes on the accelerator, 0 as long as that
+	// is not known. It has to be given where the trainer begins steps and does not
+	// wait for their end: its own time is next to nothing then, as long as the
+	// accelerator waits for input. The loader calls it from a goroutine of its own.
+	// nil: a step takes as long as the trainer keeps the loader waiting.
+	StepTime func() time.Duration
 }
 
 // Check reports what makes no sense, as ErrUsage. nil is fine.
@@ -192,6 +203,11 @@ type Proposal struct {
 // may not stay so.
 func (a *Auto) Propose(from float64, m Measured, u Unit, k Level) Proposal {
 	p := Proposal{From: from, Factor: from}
+	if a != nil && a.StepTime != nil {
+		if step := a.StepTime().Seconds(); step > 0 {
+			m.Trainer = step * float64(m.Batches)
+		}
+	}
 	if p.Reason = m.tooLittle(); p.Reason != "" {
 		return p
 	}

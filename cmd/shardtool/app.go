@@ -106,7 +106,7 @@ func (v verb) command() *cli.Command {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress", DisableDefaultText: true},
 	)
 	if !v.Offline {
-		c.Flags = append(c.Flags, remoteFlags()...)
+		c.Flags = append(c.Flags, remoteFlags(c.Flags)...)
 	}
 	return c
 }

@@ -54,6 +54,8 @@ type planRow struct {
 	Tail     string  `json:"tail"`
 	Unit     string  `json:"unit"`
 	Echo     float64 `json:"echo"`
+	Keep     string  `json:"keep"`
+	Auto     bool    `json:"auto"` // the factor is set by measured times, and begins with echo
 	Buffer   int     `json:"buffer"`
 	Reading  string  `json:"reading"` // "runs": stretches of shards in order; "samples": each by itself
 	Excluded int     `json:"excluded"`
@@ -195,7 +197,7 @@ func (p *planner) row() (*planRow, error) {
 	r := &planRow{
 		Shards: len(p.manifest.Shards), Batch: o.GlobalBatch, PerRank: o.GlobalBatch / o.World, World: o.World,
 		Epochs: o.Epochs, Shuffle: o.Shuffle.String(), Unit: o.Echo.Unit.String(), Echo: o.Echo.Factor,
-		Buffer: o.Echo.Buffer, Reading: "runs", Excluded: len(o.Exclude), Memory: p.memory,
+		Keep: p.plan.Keep, Auto: o.Echo.Auto != nil, Buffer: o.Echo.Buffer, Reading: "runs", Excluded: len(o.Exclude), Memory: p.memory,
 		Manifest: p.plan.ManifestFingerprint(), Uncounted: []string{}, Warnings: []string{},
 	}
 	if p.scatter {
@@ -446,6 +448,9 @@ func (p *planner) warn(r *planRow) {
 	}
 	r.Warnings = append(r.Warnings, p.manifest.Warnings...)
 	r.Warnings = append(r.Warnings, order.Warnings(p.plan, p.o.World)...)
+	if w := p.c.echoOfEvaluation(p.o.Echo); w != "" {
+		r.Warnings = append(r.Warnings, w)
+	}
 	if p.o.Shuffle == order.None && p.o.World > 1 && !p.scatter {
 		add("each rank reads every shard, because it is not known where their samples stand: shardtool index tells, or shuffle by block")
 	}
@@ -508,12 +513,8 @@ func (r *planRow) text() string {
 		line("tail", "%s", r.Tail)
 	}
 	line("order", "shuffle %s, %s", r.Shuffle, counted(r.Lanes, "lane"))
-	if r.Echo != 1 {
-		buffer := ", without a buffer"
-		if r.Buffer > 0 {
-			buffer = fmt.Sprintf(", from a buffer of %d", r.Buffer)
-		}
-		line("echo", "each %s %v times%s", r.Unit, r.Echo, buffer)
+	if r.Echo != 1 || r.Auto {
+		line("echo", "%s", r.echoText())
 	}
 	if r.Reading == "samples" {
 		line("reading", "samples one by one, %s", r.from)
@@ -534,6 +535,20 @@ func (r *planRow) text() string {
 		line("warning", "%s", visible(w))
 	}
 	return b.String()
+}
+
+func (r *planRow) echoText() string {
+	text := fmt.Sprintf("each %s %v times", r.Unit, r.Echo)
+	if r.Auto {
+		text += " at first, then as often as measured times allow"
+	}
+	if r.Keep == "decoded" || r.Keep == "augmented" {
+		text += ", kept " + r.Keep
+	}
+	if r.Buffer > 0 {
+		return text + fmt.Sprintf(", from a buffer of %d", r.Buffer)
+	}
+	return text + ", without a buffer"
 }
 
 // rankText names the first ranks; what they read differs little.

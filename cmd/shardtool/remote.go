@@ -16,13 +16,19 @@ import (
 )
 
 // remoteFlags say how s3://, http:// and https:// are reached. Every verb that
-// reads or writes has them.
-func remoteFlags() []cli.Flag {
+// reads or writes has them; where --profile is a flag of its own, the AWS one is
+// --aws-profile alone.
+func remoteFlags(own []cli.Flag) []cli.Flag {
+	profile := &cli.StringFlag{Name: "profile", Aliases: []string{awsProfile}}
+	if findFlag(own, "profile") != nil {
+		profile = &cli.StringFlag{Name: awsProfile}
+	}
 	const category = "remote, of s3:// and http(s):// (AWS variables and files hold as usual)"
+	profile.Category, profile.Usage = category, "of the AWS files"
 	return []cli.Flag{
 		&cli.StringFlag{Name: "endpoint-url", Category: category, Usage: "`URL` of an S3 server other than AWS"},
 		&cli.StringFlag{Name: "region", Category: category, Usage: "of S3, where a bucket's own is not known yet"},
-		&cli.StringFlag{Name: "profile", Category: category, Usage: "of the AWS files"},
+		profile,
 		&cli.BoolFlag{Name: "no-sign-request", Category: category, Usage: "no credentials: for public buckets", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "request-payer", Category: category, Usage: "pay for buckets whose requester pays", DisableDefaultText: true},
 		&cli.IntFlag{Name: "connections", Category: category, Usage: "no more than `N` requests at a time", DefaultText: "64"},
@@ -32,12 +38,14 @@ func remoteFlags() []cli.Flag {
 	}
 }
 
+const awsProfile = "aws-profile"
+
 // remoteOptions reads remoteFlags.
 func remoteOptions(c *cli.Context) (*stores.Options, error) {
 	o := &stores.Options{
 		Endpoint:     c.String("endpoint-url"),
 		Region:       c.String("region"),
-		Profile:      c.String("profile"),
+		Profile:      c.String(awsProfile),
 		NoSign:       c.Bool("no-sign-request"),
 		RequestPayer: c.Bool("request-payer"),
 		Connections:  c.Int("connections"),

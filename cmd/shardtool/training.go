@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -28,8 +29,9 @@ func trainingFlags() []cli.Flag {
 		&cli.StringFlag{Name: "epochs", Usage: "passes over the samples, or endless", Value: "1"},
 		&cli.Int64Flag{Name: "steps", Usage: "of an epoch: it is cut, or filled from its start", DefaultText: "as many as the samples make"},
 		&cli.IntFlag{Name: "lanes", Usage: "shares of an epoch that are dealt to ranks", DefaultText: "the largest divisor of the batch up to 64"},
-		&cli.Float64Flag{Name: "echo", Usage: "emit everything `E` times", Value: 1},
+		&cli.StringFlag{Name: "echo", Usage: "emit everything `E` times, such as 2 or 1.5; auto: as often as measured times allow", Value: "1"},
 		choice("unit", "what is emitted again", "sample", "batch", "shard"),
+		choice("keep", "what is kept between the copies; natural: bytes, of a batch the batch", "natural", "bytes", "decoded", "augmented", "batch"),
 		&cli.IntFlag{Name: "buffer", Usage: "of the echo: mix `N` units behind it"},
 		&cli.IntFlag{Name: "workers", Usage: "decode on `N` workers", DefaultText: "one for each core"},
 		&cli.StringFlag{Name: "exclude", Usage: "leave out the samples that this `FILE` lists, a quarantine list or JSON Lines of shard and index"},
@@ -65,7 +67,11 @@ func (c *call) training() (*loader.Options, error) {
 		GlobalBatch: c.Int("batch"), Seed: c.Uint64("seed"), Steps: c.Int64("steps"), Lanes: c.Int("lanes"),
 		Workers: c.Int("workers"), Rank: c.Int("rank"), World: c.Int("world"),
 		Tail: word(c.String("tail"), order.TailDefault, order.TailDrop, order.TailKeep, order.TailPad, order.TailWrap),
-		Echo: echo.Options{Unit: word(c.String("unit"), echo.Sample, echo.Batch, echo.Shard), Factor: c.Float64("echo"), Buffer: c.Int("buffer")},
+		Echo: echo.Options{
+			Unit:   word(c.String("unit"), echo.Sample, echo.Batch, echo.Shard),
+			Keep:   word(c.String("keep"), echo.Natural, echo.Bytes, echo.Decoded, echo.Augmented, echo.Batched),
+			Buffer: c.Int("buffer"),
+		},
 	}
 	switch {
 	case o.GlobalBatch < 1:
@@ -74,12 +80,13 @@ func (c *call) training() (*loader.Options, error) {
 		return nil, usageError("--rank %d --world %d: ranks go from 0 to one less than the world", o.Rank, o.World)
 	case c.IsSet("workers") && o.Workers < 1:
 		return nil, usageError("--workers %d: at least 1", o.Workers)
-	case o.Echo.Factor == 0:
-		return nil, usageError("--echo 0: it counts every emission, so 1 is the least")
 	case o.Steps < 0 || o.Lanes < 0 || o.Echo.Buffer < 0:
 		return nil, usageError("--steps, --lanes and --buffer are 0 or more")
 	}
 	var err error
+	if err = parseEcho(c.String("echo"), &o.Echo); err != nil {
+		return nil, err
+	}
 	if o.Shuffle, err = parseShuffle(c.String("shuffle")); err != nil {
 		return nil, err
 	}
@@ -137,6 +144,41 @@ func parseEpochs(s string) (int, error) {
 		return n, nil
 	}
 	return 0, usageError("--epochs %s: 1 or more, or endless", s)
+}
+
+// parseEcho reads how often everything is emitted: a number, or auto. What the
+// ranks of an automatic one agree on is what one of them proposes: one runs here.
+func parseEcho(s string, o *echo.Options) error {
+	if s == "auto" {
+		o.Factor = 1
+		o.Auto = &echo.Auto{Agree: func(_ context.Context, p echo.Proposal) (float64, error) { return p.Factor, nil }}
+		return nil
+	}
+	e, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil:
+		return usageError("--echo %s: a number of emissions such as 2 or 1.5, or auto", s)
+	case e == 0:
+		return usageError("--echo 0: it counts every emission, so 1 is the least")
+	}
+	o.Factor = e
+	return nil
+}
+
+// echoOfEvaluation warns of copies of what is prepared for evaluation; "" where
+// there are none.
+func (c *call) echoOfEvaluation(o echo.Options) string {
+	if o.Factor == 1 && o.Auto == nil {
+		return ""
+	}
+	for _, value := range c.StringSlice("columns") {
+		for _, one := range splitEscaped(value, ',') {
+			if words := splitEscaped(one, ':'); words[0] == "image" && slices.Contains(words, "eval") {
+				return "echo of pictures that are prepared for evaluation (" + one + "): its copies are equal, and count as often in the result"
+			}
+		}
+	}
+	return ""
 }
 
 // parseShuffle reads none, global, block:K or stream:K,B.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"shardtool/echo"
 	"shardtool/reader/order"
 )
 
@@ -85,6 +86,49 @@ func TestParseShuffle(t *testing.T) {
 	}
 	for _, text := range []string{"", "all", "none:1", "global:2", "block", "block:", "block:0", "block:2,3", "stream:8", "stream:8,x", "stream:8,1,2"} {
 		if got, err := parseShuffle(text); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestParseEcho(t *testing.T) {
+	for text, want := range map[string]float64{"1": 1, "2": 2, "1.5": 1.5, "16e0": 16} {
+		var o echo.Options
+		if err := parseEcho(text, &o); err != nil || o.Factor != want || o.Auto != nil {
+			t.Errorf("%s: %+v, %v", text, o, err)
+		}
+	}
+	var auto echo.Options
+	if err := parseEcho("auto", &auto); err != nil || auto.Factor != 1 || auto.Auto == nil {
+		t.Errorf("%+v, %v", auto, err)
+	}
+	if f, err := auto.Auto.Agree(t.Context(), echo.Proposal{Factor: 3}); f != 3 || err != nil {
+		t.Errorf("agreed on %v, %v", f, err)
+	}
+	for _, text := range []string{"", "0", "two", "1,5", "2x"} {
+		if err := parseEcho(text, &echo.Options{}); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"0.5", "-1", "NaN", "Inf", "1e9"} { // numbers, but no factors
+		var o echo.Options
+		if err := parseEcho(text, &o); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, _, err := o.Check(); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestParseAccelerator(t *testing.T) {
+	for text, want := range map[string]float64{"": 0, "2500/s": 2500, "0.5/s": 0.5, "40": 40, "1e3 /s": 1000} {
+		if got, err := parseAccelerator(text); got != want || err != nil {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"/s", "0/s", "-1/s", "NaN", "Inf/s", "2500/min", "fast"} {
+		if got, err := parseAccelerator(text); exitCode(err) != exitUsage {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}

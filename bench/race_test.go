@@ -1,0 +1,5 @@
+//go:build race
+
+package bench
+
+const raced = true // which makes all of it many times slower
