@@ -32,7 +32,7 @@ type CacheStats struct {
 	Builds   int64 // values made for the first time
 	Rebuilds int64 // values made again, because they were not kept
 	Evicted  int64 // values that made room for others
-	Refused  int64 // values that found no room
+	Refused  int64 // values that had uses to come and found no room
 	Bytes    int64 // held now
 	Peak     int64 // held at most
 }
@@ -167,7 +167,8 @@ func (it *Item[V]) Put(v V, bytes int64) {
 	c.mu.Lock()
 	it.v, it.bytes, it.state = v, bytes, full
 	it.pins++
-	it.admit = c.makeRoom(bytes, it.worth())
+	// What this use is the last of is let go of: it is worth nobody's place.
+	it.admit = it.left > 1 && c.makeRoom(bytes, worth(it.left-1, bytes))
 	c.stats.Bytes += bytes
 	c.stats.Peak = max(c.stats.Peak, c.stats.Bytes)
 	it.wake()
@@ -223,11 +224,11 @@ func (it *Item[V]) discard() {
 	it.c.free(v)
 }
 
-// makeRoom lets go of what is worth less than the new value, until that fits,
+// makeRoom lets go of what is worth less than a new value, until that fits,
 // and reports whether it does.
-func (c *Cache[V]) makeRoom(bytes int64, worth float64) bool {
+func (c *Cache[V]) makeRoom(bytes int64, value float64) bool {
 	for c.stats.Bytes+bytes > c.limit {
-		if len(c.idle) == 0 || c.idle[0].worth() >= worth {
+		if len(c.idle) == 0 || worth(c.idle[0].left, c.idle[0].bytes) >= value {
 			c.stats.Refused++
 			return false
 		}
@@ -238,13 +239,15 @@ func (c *Cache[V]) makeRoom(bytes int64, worth float64) bool {
 }
 
 // worth is the uses to come for a byte.
-func (it *Item[V]) worth() float64 { return float64(it.left) / float64(max(it.bytes, 1)) }
+func worth(left int, bytes int64) float64 { return float64(left) / float64(max(bytes, 1)) }
 
 // itemHeap has the item that is worth least first.
 type itemHeap[V any] []*Item[V]
 
-func (h itemHeap[V]) Len() int           { return len(h) }
-func (h itemHeap[V]) Less(i, j int) bool { return h[i].worth() < h[j].worth() }
+func (h itemHeap[V]) Len() int { return len(h) }
+func (h itemHeap[V]) Less(i, j int) bool {
+	return worth(h[i].left, h[i].bytes) < worth(h[j].left, h[j].bytes)
+}
 func (h itemHeap[V]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].at, h[j].at = i, j

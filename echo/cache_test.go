@@ -45,19 +45,50 @@ func TestCache(t *testing.T) {
 	a.Done()
 	a.Done()
 
-	b := c.NewItem(2)
+	b := c.NewItem(3)
+	b.Retain()
 	b.Retain()
 	expect("another", take(b, nil), "build ")
-	b.Put("B", 10) // two uses to come, of A one: A makes room
+	b.Put("B", 10) // two uses to come besides this, of A one: A makes room
 	expect("freed", freed, "[A]")
 	b.Done()
 	expect("of A", take(a, nil), "build ")
-	a.Put("A", 10) // one use to come of either: no room
+	a.Put("A", 10) // no more uses to come: there is no need of room
+	a.Done()
+	expect("freed", freed, "[A A]")
+	d := c.NewItem(3)
+	d.Retain()
+	d.Retain()
+	expect("a third", take(d, nil), "build ")
+	d.Put("D", 10) // two uses to come, as of B: no room
 	expect("kept", take(b, nil), "hit B")
-	a.Done() // the last
+	d.Done()
 	b.Done()
-	expect("freed", freed, "[A A B]")
-	expect("stats", c.Stats(), echo.CacheStats{Hits: 2, Builds: 2, Rebuilds: 1, Evicted: 1, Refused: 1, Peak: 20})
+	expect("the last of B", take(b, nil), "hit B")
+	b.Done()
+	expect("freed", freed, "[A A D B]")
+	expect("stats", c.Stats(), echo.CacheStats{Hits: 3, Builds: 3, Rebuilds: 1, Evicted: 1, Refused: 1, Peak: 20})
+}
+
+// A value of whose uses the last is under way is let go of after it, so that
+// nothing makes room for it, however small it is.
+func TestCacheKeepsNoPlaceForLastUses(t *testing.T) {
+	c := echo.NewCache(10, func(string) {})
+	large := c.NewItem(2)
+	large.Retain()
+	large.Take(nil)
+	large.Put("large", 10)
+	large.Done()
+	last := c.NewItem(1)
+	last.Take(nil)
+	last.Put("last", 1)
+	last.Done()
+	if v, taken := large.Take(nil); taken != echo.Hit || v != "large" {
+		t.Errorf("%v %q", taken, v)
+	}
+	if s := c.Stats(); s.Evicted != 0 || s.Refused != 0 || s.Bytes != 10 {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestCacheFail(t *testing.T) {

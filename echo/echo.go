@@ -63,6 +63,7 @@ type Options struct {
 	// augmented, where what is beyond is made again for each copy; of shards,
 	// where it goes to a file on a local disk. 0: what package loader says.
 	Bytes int64
+	Dir   string // folder of those files; "": os.TempDir()
 }
 
 // allowed are the pairs that mean something.

@@ -355,6 +355,7 @@ func TestCaseAliasing(t *testing.T) {
 	l, err := New(t.Context(), numbered(t, 1, want.Shard.Samples), &Options{
 		Columns: []Column{Bytes("bin"), Key()}, GlobalBatch: batch, World: 1, Seed: 1,
 		Shuffle: order.Stream(1, want.Buffer), Epochs: want.Epochs, Hold: perEpoch + 1, Workers: 4, Prefetch: 2 * perEpoch,
+		MemoryBytes: 64 << 20, // how many of the 50 lanes have chunks at a time is chance: without a bound, these are large
 	})
 	if err != nil {
 		t.Fatal(err)

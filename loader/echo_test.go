@@ -1,10 +1,13 @@
 package loader
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"image"
+	"image/jpeg"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -369,7 +372,7 @@ func TestShardsAreFetchedOnce(t *testing.T) {
 			for _, bytes := range []int64{1, 0} { // in files, and in memory
 				o := Options{
 					Columns: assortedColumns(), GlobalBatch: 6, Seed: 8, Epochs: epochs, Shuffle: shuffle, Tail: order.TailPad, World: world, Rank: world - 1, Lanes: 2,
-					Workers: 2, Fetchers: 3, Echo: echo.Options{Unit: echo.Shard, Factor: 3, Buffer: 9, Bytes: bytes},
+					Workers: 2, Fetchers: 3, Echo: echo.Options{Unit: echo.Shard, Factor: 3, Buffer: 9, Bytes: bytes, Dir: t.TempDir()},
 				}
 				want, err := watch(t, local, o)
 				if err != nil {
@@ -398,6 +401,9 @@ func TestShardsAreFetchedOnce(t *testing.T) {
 				// Once in each epoch, and the lane's stretch of a shard may begin within what another one reads.
 				if n := c.Bytes.Load() - before; n > epochs*total*3/2 || n < total/2 {
 					t.Errorf("%s: %d bytes were fetched of %d, %d times", what, n, total, epochs)
+				}
+				if left, err := os.ReadDir(o.Echo.Dir); err != nil || len(left) > 0 {
+					t.Errorf("%s: %v is left, %v", what, left, err)
 				}
 				if s := l.Stats().Echo.Spool; s.Objects != 0 || s.Memory != 0 || s.Disk != 0 || s.Served < total/2 {
 					t.Errorf("%s: %+v", what, s)
@@ -504,6 +510,171 @@ func TestFactorsThatChange(t *testing.T) {
 					t.Fatalf("%s: step %d after %d differs", what, i, at)
 				}
 			}
+		}
+	}
+}
+
+// speckled is a picture of noise, of which a part is not like another.
+func speckled(t *testing.T, width, height, seed int) []byte {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range img.Pix {
+		img.Pix[i] = uint8(r.Uint32())
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Pictures that are reduced for all copies alike are reduced alike after a
+// resume amid the copies, before the last one too.
+func TestReducedPicturesAfterResume(t *testing.T) {
+	ds := assorted(t, func(label int, s *format.Sample) { s.Fields[0].Data = speckled(t, 300, 200, label) }, 12, 12)
+	o := Options{
+		Columns:     []Column{Image("jpg", augment.ImageNetTrain(24).WithShrink()), Int64("cls")},
+		GlobalBatch: 4, World: 1, Lanes: 1, Seed: 3, Shuffle: order.Global, Echo: echo.Options{Factor: 3, Keep: echo.Decoded, Buffer: 9},
+	}
+	all, err := watch(t, ds, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range len(all) - 1 {
+		o.Resume = &all[at].state
+		rest, err := watch(t, ds, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := equalSeen(all[at+1:], rest); i >= 0 {
+			t.Fatalf("step %d after %d differs", i, at)
+		}
+	}
+}
+
+// Which of several faults a sample has does not depend on the level: here each
+// bad sample lacks a field that makes a hole, before its picture is bad.
+func TestLevelsFindTheSameFaults(t *testing.T) {
+	ds := assorted(t, func(label int, s *format.Sample) {
+		if label%6 == 1 {
+			s.Fields = s.Fields[:4] // no text
+			s.Fields[0].Data = s.Fields[0].Data[:100]
+		}
+	}, 12, 12)
+	for _, keep := range []echo.Level{echo.Bytes, echo.Decoded, echo.Augmented} {
+		l, err := New(t.Context(), ds, &Options{
+			Columns:     []Column{Bytes("txt").OrHole(), Image("jpg", augment.ImageNetTrain(8)), Int64("cls")},
+			GlobalBatch: 8, World: 1, Lanes: 1, Seed: 3, Shuffle: order.Global, Echo: echo.Options{Factor: 3, Keep: keep, Buffer: 9},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(keep, err)
+			}
+			b.Release()
+		}
+		if s := l.Stats(); s.Holes != 4*3 || len(s.Bad) != 1 || s.Bad["missing"] != 4 {
+			t.Errorf("%v: %d holes, %v", keep, s.Holes, s.Bad)
+		}
+		checkEnd(t, l)
+	}
+}
+
+// Samples of a shard that is kept are fetched once, whether runs read them or
+// jobs at their places: the cost of a fresh one follows from that.
+func TestFetchedOfShards(t *testing.T) {
+	local := heavy(t, 2, 40, 20)
+	for shuffle, scatter := range map[order.Shuffle]bool{order.None: true, order.Block(1): false} {
+		ds := reader.New(store.Limit(&store.Local{}, store.LimitOptions{}), local.Shards(), &reader.Options{CacheDir: "-"})
+		l, err := New(t.Context(), ds, &Options{
+			Columns: []Column{size("pad"), Int64("cls")}, GlobalBatch: 8, World: 2, Lanes: 2, Shuffle: shuffle, Tail: order.TailPad,
+			Echo: echo.Options{Unit: echo.Shard, Factor: 4},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b, err := range l.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Release()
+		}
+		if s := l.Stats(); l.scatter != scatter || s.Fresh != 40 || s.Emitted != 160 || s.Measured.Fetched != 40 {
+			t.Errorf("%v: %d fresh, %d emitted, %+v", shuffle, s.Fresh, s.Emitted, s.Measured)
+		}
+		checkEnd(t, l)
+	}
+}
+
+// Reading that is held up for room is not fetching: here it takes no time, and
+// the trainer all of it.
+func TestRoomIsNotFetching(t *testing.T) {
+	ds := heavy(t, 4, 16, 1000)
+	for _, shuffle := range []order.Shuffle{order.Global, order.None} {
+		o := Options{
+			Columns: []Column{size("pad"), Int64("cls")}, GlobalBatch: 8, World: 1, Epochs: 3, Shuffle: shuffle, Workers: 2, Fetchers: 3,
+		}
+		o.MemoryBytes = tightest(t, ds, o)
+		synctest.Test(t, func(t *testing.T) {
+			l, err := New(t.Context(), ds, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for b, err := range l.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				b.Release()
+			}
+			s := l.Stats()
+			if s.Measured.Fetching > 1e-3 || s.Measured.Trainer != 24 || s.Stages[0].Busy > 1e-3 {
+				t.Errorf("%v: %+v, fetch %+v", shuffle, s.Measured, s.Stages[0])
+			}
+			checkEnd(t, l)
+		})
+	}
+}
+
+// A factor settles however short the segments are beside the batches made
+// ahead: R is 4.
+func TestAutoOfShortSegments(t *testing.T) {
+	src := numbers(1600)
+	pad := make([]byte, 128<<10)
+	for i := range src.shards[0] {
+		s := &src.shards[0][i]
+		s.Fields = append(s.Fields, format.Field{Name: "pad", Data: pad})
+	}
+	src.delay, src.counted = 4*time.Millisecond, true
+	for _, e := range []echo.Options{{Buffer: 64}, {Unit: echo.Batch, Buffer: 8}} {
+		for _, segment := range []int64{2, 5, 10} {
+			e.Auto = &echo.Auto{Segment: segment}
+			o := Options{
+				Columns: []Column{size("pad"), Int64("cls")}, GlobalBatch: 8, World: 1, Lanes: 1, Fetchers: 1, Tail: order.TailDrop, Prefetch: 8, Echo: e,
+			}
+			synctest.Test(t, func(t *testing.T) {
+				l, err := newLoader(t.Context(), src, &o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var before, last State
+				for b, err := range l.Batches(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Duration(b.Len()) * time.Millisecond)
+					before, last = last, *b.State()
+					b.Release()
+				}
+				checkEnd(t, l)
+				f := before.Factors
+				if n := len(f); n < 2 || n > 3 || f[n-1].Factor < 7*order.One/2 || f[n-1].Factor > 9*order.One/2 {
+					t.Errorf("%v, segments of %d: %v", e.Unit, segment, f)
+				}
+			})
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 type job struct {
 	chunk *chunk
 	step  int64 // whose batch waits for it
+	fresh int   // items that were not read before, by an earlier copy of their shard
 }
 
 // How much is read at once: samples that stand side by side, up to as much as
@@ -51,7 +52,10 @@ func (o *orderer) fetch(ref order.Ref) view {
 		o.sendJob()
 	}
 	if o.job == nil {
-		o.job, o.size = o.p.l.chunks.get(), 0
+		o.job, o.size, o.fresh = o.p.l.chunks.get(), 0, 0
+	}
+	if ref.Copy == 0 || o.p.l.plan.Unit != order.Shard {
+		o.fresh++
 	}
 	o.job.items = append(o.job.items, it)
 	o.size += it.bytes
@@ -87,7 +91,7 @@ func (o *orderer) sendJob() {
 	o.job.retain()
 	o.dropped = append(o.dropped, o.job)
 	o.p.reading.Add(1)
-	o.p.jobs <- job{o.job, o.step} // there is room for the items of all batches under way
+	o.p.jobs <- job{o.job, o.step, o.fresh} // there is room for the items of all batches under way
 	o.job = nil
 }
 
@@ -104,12 +108,13 @@ func (p *pipeline) fetchJobs() {
 		if !ok {
 			return
 		}
-		begin = time.Now()
-		p.l.meters.fetching.begin()
+		begin, r.waited = time.Now(), 0
+		r.fetching(j, true)
 		r.do(j)
-		p.l.meters.fetching.end()
-		p.l.meters.fetched.Add(int64(len(j.chunk.items)))
-		m.busy.since(begin)
+		r.fetching(j, false)
+		p.l.meters.fetched.Add(int64(j.fresh))
+		m.busy.add(time.Since(begin) - r.waited)
+		m.out.add(r.waited)
 		p.reading.Add(-1)
 		j.chunk.complete(func(t *task) { p.tasks <- t })
 		j.chunk.release()
@@ -121,6 +126,30 @@ type jobReader struct {
 	p      *pipeline
 	spans  []store.Span
 	sorted []*item
+	waited time.Duration // for room, of this job
+}
+
+// fetching says when a job begins to be read, and when it has to wait for room.
+func (r *jobReader) fetching(j job, on bool) {
+	switch m := &r.p.l.meters.fetching; {
+	case j.fresh == 0:
+	case on:
+		m.begin()
+	default:
+		m.end()
+	}
+}
+
+// room waits until there is room for n bytes.
+func (r *jobReader) room(j job, n int64) error {
+	begin := time.Now()
+	r.fetching(j, false)
+	r.p.held.Add(1)
+	err := r.p.l.chunks.gate.take(r.p.ctx, n, nil, j.step)
+	r.p.held.Add(-1)
+	r.fetching(j, true)
+	r.waited += time.Since(begin)
+	return err
 }
 
 func (r *jobReader) do(j job) {
@@ -135,7 +164,7 @@ func (r *jobReader) do(j job) {
 		size += c.items[i].bytes
 		r.sorted = append(r.sorted, &c.items[i])
 	}
-	if err := r.p.l.chunks.gate.take(r.p.ctx, size, nil, j.step); err != nil {
+	if err := r.room(j, size); err != nil {
 		c.fail(err)
 		return
 	}
@@ -194,7 +223,7 @@ func (r *jobReader) slowly(j job) {
 		err = format.Errorf(format.ErrStale, r.p.l.in(it.shard), "sample %d is asked for, and there are fewer", it.index)
 	}
 	if err == nil {
-		err = r.p.l.chunks.gate.take(r.p.ctx, int64(bytesOf(s)), nil, j.step)
+		err = r.room(j, int64(bytesOf(s)))
 	}
 	if err != nil {
 		it.err = err

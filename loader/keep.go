@@ -2,6 +2,7 @@ package loader
 
 import (
 	"sync"
+	"unsafe"
 
 	"shardtool/augment"
 	"shardtool/echo"
@@ -53,10 +54,15 @@ func newKeeper(level echo.Level, columns []Column, bytes int64) *keeper {
 		return nil
 	}
 	k := &keeper{level: level}
-	k.memory.MaxIdle = bytes
+	k.memory.MaxIdle = max(1, bytes/idleShare)
 	k.cache = echo.NewCache(bytes, k.put)
 	return k
 }
+
+// idleShare of the bytes is what memory that is free for others may come to: it
+// is not counted by the cache, and as pictures differ in size, what was freed of
+// one may not do for the next.
+const idleShare = 8
 
 // decodes reports whether a column has a stage of decoding.
 func decodes(columns []Column) bool {
@@ -87,9 +93,18 @@ func (k *keeper) get(columns, n int) *made {
 func (k *keeper) put(m *made) {
 	m.buf.Release()
 	m.buf = nil
+	clear(m.decoded) // which is in it
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.free = append(k.free, m)
+}
+
+// size is how many bytes what is kept takes, about: of small samples, most is not
+// in the buffer.
+func (m *made) size() int64 {
+	const each = int64(unsafe.Sizeof(made{}) + unsafe.Sizeof(echo.Item[*made]{}))
+	const column = int64(unsafe.Sizeof(column.Decoded{}) + unsafe.Sizeof(value{}))
+	return int64(m.buf.Size()) + each + column*int64(len(m.values)) + int64(cap(m.key))
 }
 
 // keptItem is the item of a sample with copies to come.
@@ -112,15 +127,11 @@ func (o *orderer) item(ref order.Ref) keptItem {
 	}
 	key := keptKey{keyOf(ref), ref.Pass}
 	it, there := o.items[key]
-	last := ref.Copy == ref.Times-1
-	switch {
-	case !there && last: // of a run that is resumed
-		return keptItem{}
-	case !there:
+	if !there { // also of a last copy, where a run is resumed: it is to be made as the others were
 		it = keptItem{k.cache.NewItem(int(ref.Times - ref.Copy)), ref.Copy}
 		o.items[key] = it
 	}
-	if last { // the slot takes the place of the order stage
+	if ref.Copy == ref.Times-1 { // the slot takes the place of the order stage
 		delete(o.items, key)
 	} else {
 		it.Retain()
@@ -174,15 +185,15 @@ func (w *worker) build(pg *page, i int, it keptItem) bool {
 			return false
 		}
 		m := w.copyValues(pg, i)
-		it.Put(m, int64(m.buf.Size()))
+		it.Put(m, m.size())
 		return true
 	}
 	m, err := w.decode(s, sample, int(it.first))
-	if err != nil {
-		s.err = err
+	if err != nil { // what it is for this copy, columns before it included, is as without anything kept
+		s.err = w.columns(pg, i, sample, nil)
 		return false
 	}
-	it.Put(m, int64(m.buf.Size()))
+	it.Put(m, m.size())
 	s.err = w.columns(pg, i, sample, m)
 	return true
 }

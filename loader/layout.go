@@ -86,7 +86,7 @@ func (l *Loader) divide(batch int64) error {
 	if waiting > 0 {
 		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d samples in shuffle buffers", waiting), buffered})
 	}
-	if k := int64(max(1, l.plan.Buffer)); l.plan.Unit == order.Batch && l.plan.Factor > order.One {
+	if k := int64(max(1, l.plan.Buffer)); l.plan.Unit == order.Batch && l.echoed {
 		l.terms = append(l.terms, MemoryTerm{fmt.Sprintf("%d batches of the echo", k), product(k, batch)})
 	}
 	ofAnyLength := int64(0)
@@ -128,6 +128,7 @@ func (l *Loader) divideForEcho(rest int64) int64 {
 	bytes := e.Bytes
 	switch {
 	case bytes > 0:
+		bytes = product(bytes, 1) // no more than can be added up
 	case l.o.MemoryBytes == 0:
 		bytes = forEcho
 	default:

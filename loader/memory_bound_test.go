@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,5 +210,49 @@ func TestEchoedBatchesAreCounted(t *testing.T) {
 	}
 	if terms["5 batches (2 made ahead, 3 held by the trainer)"] != 5*64 || terms["10 batches of the echo"] != 10*64 {
 		t.Errorf("%v", terms)
+	}
+	// Also where the factor is 1 and may become another.
+	o.Echo = echo.Options{Unit: echo.Batch, Buffer: 10, Auto: &echo.Auto{}}
+	auto, err := New(t.Context(), ds, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer auto.Close()
+	if !slices.Contains(auto.Memory(), MemoryTerm{"10 batches of the echo", 10 * 64}) {
+		t.Errorf("with an automatic factor: %v", auto.Memory())
+	}
+}
+
+// To keep more than any memory has is refused, with a bound and without.
+func TestKeptBeyondAllMemory(t *testing.T) {
+	ds := heavy(t, 1, 20, 1)
+	for _, bound := range []int64{0, 64 << 20} {
+		o := Options{GlobalBatch: 8, World: 1, Columns: []Column{Int64("cls")}, MemoryBytes: bound, Echo: echo.Options{Factor: 2, Keep: echo.Augmented, Bytes: math.MaxInt64}}
+		if _, err := New(t.Context(), ds, &o); !errors.Is(err, format.ErrUsage) || !strings.Contains(err.Error(), "samples that are kept augmented") {
+			t.Errorf("a bound of %d: %v", bound, err)
+		}
+	}
+}
+
+// What is free is bounded too: sizes that come no more do not stay beside those
+// that do.
+func TestFreeMemoryOfKept(t *testing.T) {
+	const bytes, n = 64 << 20, 16
+	k := newKeeper(echo.Augmented, nil, bytes)
+	before := inUse()
+	for _, size := range []int{4 << 20, 3 << 20} {
+		var held []*made
+		for range n {
+			held = append(held, k.get(1, size))
+		}
+		if used := inUse() - before; used > n*int64(size)+bytes/idleShare+1<<20 {
+			t.Errorf("%d bytes in use by %d of %d", used, n, size)
+		}
+		for _, m := range held {
+			k.put(m)
+		}
+	}
+	if used := inUse() - before; used > bytes/idleShare+1<<20 {
+		t.Errorf("%d bytes in use by nothing", used)
 	}
 }

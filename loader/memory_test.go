@@ -273,7 +273,14 @@ func checkEnd(t rapid.TB, l *Loader) {
 	if m, ok := l.src.(*memory); ok && m.opened.Load() != m.closed.Load() {
 		t.Errorf("%d shards opened, %d closed", m.opened.Load(), m.closed.Load())
 	}
-	for _, leak := range append(l.chunks.memory.Leaks(), l.pages.memory.Leaks()...) {
+	leaks := append(l.chunks.memory.Leaks(), l.pages.memory.Leaks()...)
+	if k := l.keeper; k != nil {
+		if c := k.cache.Stats(); c.Bytes != 0 {
+			t.Errorf("%d bytes are still kept", c.Bytes)
+		}
+		leaks = append(leaks, k.memory.Leaks()...)
+	}
+	for _, leak := range leaks {
 		t.Error("leak:", leak)
 	}
 }

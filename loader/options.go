@@ -44,7 +44,7 @@ type Options struct {
 	Fetchers    int   // reads of shards under way at a time, as far as the order has several; 0 stands for 4, or 32 where a store is far away
 	Prefetch    int   // batches made ahead of the trainer; 0 stands for 3
 	Hold        int   // batches that the trainer may hold at a time; 0 stands for 4
-	MemoryBytes int64 // bound of the memory for batches and samples under way; 0: what batches need, and 256 MiB
+	MemoryBytes int64 // bound of the memory for batches, samples under way and what the echo keeps (Echo.Bytes, or half of what the rest leaves); 0: what batches need, 256 MiB, and 512 MiB where an echo keeps more than bytes and Echo.Bytes does not say
 	Limits      *format.Limits
 
 	// Log is told of rank and world where the environment gives them, of the

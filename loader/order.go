@@ -35,6 +35,7 @@ type orderer struct {
 	job    *chunk // that items are being added to
 	jobEnd int64  // where its last item ends
 	size   int64  // of its items
+	fresh  int    // of them, those that were not read before
 	step   int64
 
 	patience *time.Timer   // see receive

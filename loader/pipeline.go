@@ -18,6 +18,7 @@ type pipeline struct {
 
 	jobs    chan job
 	reading atomic.Int64  // jobs that are not done
+	held    atomic.Int64  // of them, those that wait for room
 	room    chan struct{} // one token for each batch not yet delivered
 	tasks   chan *task
 	again   chan *task  // that waited for another worker
@@ -98,6 +99,13 @@ func (p *pipeline) discard() {
 	if err := errors.Join(p.l.src.close(), p.l.spools.close()); err != nil {
 		p.l.o.Log.Warn("closing shards", "err", err)
 	}
+}
+
+// reads reports whether jobs are being read: not where all that could read one
+// wait for room.
+func (p *pipeline) reads() bool {
+	held := p.held.Load()
+	return p.reading.Load() > held && held < int64(p.l.o.Fetchers)
 }
 
 func (p *pipeline) waitForRoom() bool {

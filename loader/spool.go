@@ -39,7 +39,7 @@ func (d *datasetSource) spooled(l *Loader, memory int64) *spools {
 		if st == nil { // a part without shards
 			return st
 		}
-		sp := store.NewSpool(st, store.SpoolOptions{Memory: share, Log: l.o.Log})
+		sp := store.NewSpool(st, store.SpoolOptions{Memory: share, Dir: l.o.Echo.Dir, Log: l.o.Log})
 		by[sp] = sp
 		s.all = append(s.all, sp)
 		return sp

@@ -108,6 +108,11 @@ func (l *Loader) measured(s *Stats) echo.Measured {
 			m.Waited, m.Trainer = stage.WaitIn, stage.WaitOut
 		}
 	}
+	if auto := l.o.Echo.Auto; auto != nil && auto.StepTime != nil {
+		if step := auto.StepTime().Seconds(); step > 0 {
+			m.Trainer = step * float64(s.Batches)
+		}
+	}
 	return m
 }
 

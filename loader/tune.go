@@ -1,12 +1,15 @@
 package loader
 
 import (
+	"shardtool/echo"
 	"shardtool/reader/order"
 )
 
 // tune sets the factor of the segment that begins with the next step, if one
-// does. What was measured is of the batches that were made up to now, which are
-// some ahead of those that the trainer has.
+// does. What was measured is of the batches that the trainer has taken, which
+// are up to Prefetch behind this step: those first measured had the factor before.
+// So a stretch must be long beside that; one that is short is measured together
+// with the next.
 func (o *orderer) tune() error {
 	l := o.p.l
 	auto := l.o.Echo.Auto
@@ -16,7 +19,11 @@ func (o *orderer) tune() error {
 	}
 	now := l.Stats().Measured
 	m := now.Since(o.measured)
-	o.measured = now
+	if m.Batches < enoughForR+int64(l.o.Prefetch) {
+		m = echo.Measured{}
+	} else {
+		o.measured = now
+	}
 	factor := l.factor(at)
 	p := auto.Propose(factor.Float64(), m, l.plan.Unit, l.o.Echo.Keep)
 	p.Epoch, p.Step = at.Epoch, at.Step

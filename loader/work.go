@@ -65,7 +65,7 @@ func (p *pipeline) work() {
 	}
 	m := &p.l.meters
 	for {
-		begin, full, reading := time.Now(), m.order.out.total(), p.reading.Load() > 0
+		begin, full, reading := time.Now(), m.order.out.total(), p.reads()
 		t, ok := p.waitForTask()
 		// While the order stage waits for room, so does whoever waits for it,
 		// unless there are jobs that are being read.

@@ -63,20 +63,22 @@ func Limit(st Store, o LimitOptions) Store {
 	return &limitStore{wrapped: wrapped{st}, latency: o.Latency, pace: pace{rate: uint64(max(o.BytesPerSecond, 0))}}
 }
 
-// Slow reports whether to read an object costs more than to read it from a local
-// disk: it lies behind a network, or behind a Limit.
+// Slow reports whether to read an object again costs more than to read it from a
+// local disk: it lies behind a network or a Limit, and no Cache is in between.
 func Slow(st Store, name string) bool {
-	for !IsAddress(name) {
-		if _, limited := st.(*limitStore); limited {
+	for {
+		switch st.(type) {
+		case *limitStore:
 			return true
+		case *Cache:
+			return false
 		}
 		d, ok := st.(interface{ below() Store })
 		if !ok {
-			return false
+			return IsAddress(name)
 		}
 		st = d.below()
 	}
-	return true
 }
 
 type limitStore struct {

@@ -275,6 +275,10 @@ func FuzzParseLimit(f *testing.F) {
 
 func TestSlow(t *testing.T) {
 	local, limited := &store.Local{}, store.Limit(&store.Local{}, store.LimitOptions{})
+	cached, err := store.NewCache(local, store.CacheOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		st   store.Store
 		name string
@@ -284,6 +288,8 @@ func TestSlow(t *testing.T) {
 		{local, "file:///a.tar", false},
 		{local, "s3://bucket/a.tar", true},
 		{limited, "a.tar", true},
+		{cached, "s3://bucket/a.tar", false},
+		{store.Limit(cached, store.LimitOptions{}), "s3://bucket/a.tar", true},
 		{store.Count(local, new(store.Counters)), "a.tar", false},
 		{store.Count(limited, new(store.Counters)), "a.tar", true},
 		{store.NewSpool(limited, store.SpoolOptions{}), "a.tar", true},
