@@ -10,22 +10,6 @@ import (
 	"shardtool/loader"
 )
 
-// sum adds what was measured in two stretches of the same set-up.
-func sum(a, b echo.Measured) echo.Measured {
-	a.Seconds += b.Seconds
-	a.Batches += b.Batches
-	a.Fresh += b.Fresh
-	a.Emitted += b.Emitted
-	a.Fetched += b.Fetched
-	a.Fetching += b.Fetching
-	a.Starved += b.Starved
-	a.Decode += b.Decode
-	a.Augment += b.Augment
-	a.Waited += b.Waited
-	a.Trainer += b.Trainer
-	return a
-}
-
 // times gives the stages by name.
 func times(stages []loader.Stage) map[string]loader.Stage {
 	m := make(map[string]loader.Stage, len(stages))

@@ -150,8 +150,8 @@ func (o *outcome) add(p outcome) {
 			o.stages[i].WaitOut += s.WaitOut
 		}
 	}
-	o.measured = sum(o.measured, p.measured)
-	o.whole = sum(o.whole, p.whole)
+	o.measured = o.measured.And(p.measured)
+	o.whole = o.whole.And(p.whole)
 	o.busy += p.busy
 	o.waited += p.waited
 	o.cpu += p.cpu

@@ -89,18 +89,24 @@ type Measured struct {
 }
 
 // Since returns what was measured after from, of the same run.
-func (m Measured) Since(from Measured) Measured {
-	m.Seconds -= from.Seconds
-	m.Batches -= from.Batches
-	m.Fresh -= from.Fresh
-	m.Emitted -= from.Emitted
-	m.Fetched -= from.Fetched
-	m.Fetching -= from.Fetching
-	m.Starved -= from.Starved
-	m.Decode -= from.Decode
-	m.Augment -= from.Augment
-	m.Waited -= from.Waited
-	m.Trainer -= from.Trainer
+func (m Measured) Since(from Measured) Measured { return m.plus(&from, -1) }
+
+// And returns what was measured in two stretches of the same set-up.
+func (m Measured) And(other Measured) Measured { return m.plus(&other, 1) }
+
+func (m Measured) plus(o *Measured, sign int64) Measured {
+	m.Batches += sign * o.Batches
+	m.Fresh += sign * o.Fresh
+	m.Emitted += sign * o.Emitted
+	m.Fetched += sign * o.Fetched
+	by := float64(sign)
+	m.Seconds += by * o.Seconds
+	m.Fetching += by * o.Fetching
+	m.Starved += by * o.Starved
+	m.Decode += by * o.Decode
+	m.Augment += by * o.Augment
+	m.Waited += by * o.Waited
+	m.Trainer += by * o.Trainer
 	return m
 }
 

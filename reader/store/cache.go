@@ -147,7 +147,7 @@ func (c *Cache) keep(o Object, err error) (Object, error) {
 }
 
 func (c *Cache) object(e Entry, below Object) *cachedObject {
-	o := &cachedObject{c: c, entry: e, below: below, opening: make(chan struct{}, 1)}
+	o := &cachedObject{c: c, lateObject: late(c.Store, e, below)}
 	o.key = sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d", e.Name, e.Version, e.Size, c.block))
 	o.names = make(map[int64]string)
 	return o
@@ -155,42 +155,12 @@ func (c *Cache) object(e Entry, below Object) *cachedObject {
 
 // cachedObject reads blocks.
 type cachedObject struct {
-	c     *Cache
-	entry Entry
-	key   [sha256.Size]byte
-
-	opening chan struct{} // held while below is opened
-	below   Object        // nil until it is needed
+	*lateObject // of the store below
+	c           *Cache
+	key         [sha256.Size]byte
 
 	mu    sync.Mutex
 	names map[int64]string // of blocks that were asked for
-}
-
-func (o *cachedObject) Stat() Entry { return o.entry }
-
-func (o *cachedObject) Close() error {
-	if o.below == nil {
-		return nil
-	}
-	return o.below.Close()
-}
-
-// source returns the object of the store below.
-func (o *cachedObject) source(ctx context.Context) (Object, error) {
-	select {
-	case o.opening <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-o.opening }()
-	if o.below == nil {
-		below, err := OpenEntry(ctx, o.c.Store, o.entry)
-		if err != nil {
-			return nil, err
-		}
-		o.below = below
-	}
-	return o.below, nil
 }
 
 // name returns the name of the file of block i.

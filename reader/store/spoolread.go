@@ -12,44 +12,12 @@ import (
 
 // spoolObject is an object of a Spool, held or not.
 type spoolObject struct {
-	s     *Spool
-	entry Entry
-
-	opening chan struct{} // held while below is opened
-	below   Object        // nil until it is needed; set with the mutex of the Spool as well
+	*lateObject // of the store below
+	s           *Spool
 }
 
 func (s *Spool) object(e Entry, below Object) *spoolObject {
-	return &spoolObject{s: s, entry: e, below: below, opening: make(chan struct{}, 1)}
-}
-
-func (o *spoolObject) Stat() Entry { return o.entry }
-
-func (o *spoolObject) Close() error {
-	if o.below == nil {
-		return nil
-	}
-	return o.below.Close()
-}
-
-// source returns the object of the store below.
-func (o *spoolObject) source(ctx context.Context) (Object, error) {
-	select {
-	case o.opening <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-o.opening }()
-	if o.below == nil {
-		below, err := OpenEntry(ctx, o.s.Store, o.entry)
-		if err != nil {
-			return nil, err
-		}
-		o.s.mu.Lock()
-		o.below = below
-		o.s.mu.Unlock()
-	}
-	return o.below, nil
+	return &spoolObject{s: s, lateObject: late(s.Store, e, below)}
 }
 
 // kept returns what is kept of this object, and nil if it is not held, or if
@@ -63,8 +31,8 @@ func (o *spoolObject) kept() *kept {
 		return nil
 	case !k.known:
 		k.known, k.entry = true, o.entry
-		if o.below != nil {
-			k.gap = Gap(o.below)
+		if below := o.opened(); below != nil {
+			k.gap = Gap(below)
 		}
 	case k.entry != o.entry:
 		return nil
@@ -80,8 +48,8 @@ func (o *spoolObject) Gap() int64 {
 	switch {
 	case k != nil && k.there.run(0) < o.entry.Size:
 		return k.gap
-	case k == nil && o.below != nil:
-		return Gap(o.below)
+	case k == nil && o.opened() != nil:
+		return Gap(o.opened())
 	}
 	return localGap
 }
