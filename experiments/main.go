@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "out", "folder of runs.jsonl, results.json and the plots")
 	flag.StringVar(&o.page, "page", "", "page to write the tables into; none if empty")
 	flag.StringVar(&o.fixtures, "fixtures", "../fixtures", "folder of the data")
-	flag.StringVar(&o.only, "only", "", "table, law, headline or report: do that alone (several: with commas)")
+	flag.StringVar(&o.only, "only", "", "table, law, headline or report: do that alone, and what is missing of the table that it needs (several: with commas)")
 	flag.BoolVar(&o.short, "short", false, "a cut-down plan, which shows in a minute that all parts work")
 	flag.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "arms of the table trained at a time")
 	flag.Parse()
