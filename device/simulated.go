@@ -19,12 +19,13 @@ import (
 // sleeping too long does not add up. The zero value takes no time. The fields
 // must not be changed after the first use.
 type Simulated struct {
-	StepTime       time.Duration // of one step; 0 for none
+	StepTime       time.Duration // of one step; 0 or less for none
 	BytesPerSecond float64       // of the copies; 0: they take no time
 	Room           int           // batches on the device at once; 0: any number
 
 	mu       sync.Mutex
 	closed   bool
+	left     bool          // a call ended with its context: nobody waits for the rest
 	copied   time.Time     // when the last copy is due
 	first    time.Time     // when the first step began
 	ended    time.Time     // when the last step is due
@@ -56,7 +57,7 @@ func (s *Simulated) Put(ctx context.Context, arrays []tensor.Dense) (Buffer, err
 		if b != nil || err != nil {
 			return b, err
 		}
-		if err := sleep(ctx, wait, released); err != nil {
+		if err := s.sleep(ctx, wait, released); err != nil {
 			return nil, err
 		}
 	}
@@ -70,6 +71,7 @@ func (s *Simulated) put(ctx context.Context, bytes int64) (b Buffer, until time.
 	case s.closed:
 		return nil, until, nil, ErrClosed
 	case ctx.Err() != nil:
+		s.left = true
 		return nil, until, nil, ctx.Err()
 	}
 	now := time.Now()
@@ -108,7 +110,10 @@ func (s *Simulated) full(now time.Time) (until time.Time, full bool) {
 func (s *Simulated) Step(ctx context.Context, b Buffer) error {
 	ready := time.Now()
 	own, _ := b.(*simulatedBuffer)
-	if own == nil || own.device != s {
+	switch {
+	case b == nil:
+		return ErrReleased
+	case own == nil || own.device != s:
 		own = nil
 		if err := b.Wait(ctx); err != nil {
 			return err
@@ -123,7 +128,7 @@ func (s *Simulated) Step(ctx context.Context, b Buffer) error {
 	}
 	// The step is entered when the one before it has ended, as of when it could
 	// have begun: so there is at most one step ahead of the clock.
-	if err := sleep(ctx, before, nil); err != nil {
+	if err := s.sleep(ctx, before, nil); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -140,7 +145,7 @@ func (s *Simulated) Step(ctx context.Context, b Buffer) error {
 	} else {
 		s.waited += begin.Sub(s.ended)
 	}
-	s.ended = begin.Add(s.StepTime)
+	s.ended = begin.Add(max(0, s.StepTime))
 	if own != nil {
 		own.busy = s.ended
 	}
@@ -168,12 +173,13 @@ func (s *Simulated) Stats() SimulatedStats {
 		return st
 	}
 	now := time.Now()
-	begin := s.ended.Add(-s.StepTime) // of the last step
-	st.Busy = time.Duration(s.steps) * s.StepTime
+	step := max(0, s.StepTime)
+	begin := s.ended.Add(-step) // of the last one
+	st.Busy = time.Duration(s.steps) * step
 	switch {
 	case now.Before(begin): // its copy is not there yet
 		st.Steps--
-		st.Busy -= s.StepTime
+		st.Busy -= step
 		st.Waited -= begin.Sub(now)
 	case now.Before(s.ended):
 		st.Steps--
@@ -187,14 +193,15 @@ func (s *Simulated) Stats() SimulatedStats {
 	return st
 }
 
-// Close waits for the copies and the steps that were begun.
+// Close waits for the copies and the steps that were begun, unless a call has
+// ended with its context: then nobody wants to know of them.
 func (s *Simulated) Close() error {
 	s.mu.Lock()
 	until := later(s.copied, s.ended)
-	was := s.closed
+	through := s.closed || s.left
 	s.closed = true
 	s.mu.Unlock()
-	if was {
+	if through {
 		return nil
 	}
 	return sleep(context.Background(), until, nil)
@@ -212,7 +219,7 @@ func (b *simulatedBuffer) Wait(ctx context.Context) error {
 	if err := b.usable(); err != nil {
 		return err
 	}
-	if err := sleep(ctx, b.ready, nil); err != nil {
+	if err := b.device.sleep(ctx, b.ready, nil); err != nil {
 		return err
 	}
 	return b.usable()
@@ -247,6 +254,17 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// sleep waits as the function does, and notes whether the context ended first.
+func (s *Simulated) sleep(ctx context.Context, until time.Time, woken <-chan struct{}) error {
+	err := sleep(ctx, until, woken)
+	if err != nil {
+		s.mu.Lock()
+		s.left = true
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // sleep returns at the instant until, if that is not zero or past, or when

@@ -320,3 +320,54 @@ func TestSimulatedAccountsForItsTime(t *testing.T) {
 		})
 	})
 }
+
+// A run that was given up is not waited for.
+func TestSimulatedIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, leave := range map[string]func(s *device.Simulated, b device.Buffer, ctx context.Context) error{
+			"step": func(s *device.Simulated, b device.Buffer, ctx context.Context) error { return s.Step(ctx, b) },
+			"put": func(s *device.Simulated, _ device.Buffer, ctx context.Context) error {
+				_, err := s.Put(ctx, nil)
+				return err
+			},
+			"wait": func(_ *device.Simulated, b device.Buffer, ctx context.Context) error { return b.Wait(ctx) },
+		} {
+			s := &device.Simulated{StepTime: 10 * time.Hour}
+			b, err := s.Put(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Step(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			begin := time.Now()
+			if err := leave(s, b, ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := s.Close(); err != nil || time.Since(begin) != 0 {
+				t.Errorf("%s: Close took %v, %v", name, time.Since(begin), err)
+			}
+		}
+	})
+}
+
+func TestSimulatedMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &device.Simulated{StepTime: -time.Hour}
+		b, err := s.Put(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Step(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if st := s.Stats(); st.Busy != 0 || st.Waited != 0 || st.Steps != 1 {
+			t.Errorf("%+v", st)
+		}
+		if err := s.Step(t.Context(), nil); !errors.Is(err, device.ErrReleased) {
+			t.Errorf("a step on nothing: %v", err)
+		}
+	})
+}

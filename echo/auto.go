@@ -20,10 +20,10 @@ type Auto struct {
 	// Agree makes one value of what the ranks propose, such as the least of all
 	// by an all-reduce. With more than one rank it must be given. It is called
 	// on every rank at the same steps, whether or not that rank proposes a
-	// change, and must return the same value everywhere. The loader calls it from
-	// a goroutine of its own, ahead of the trainer: what it communicates by must
-	// not be what the trainer's steps do. It has to return when ctx ends. nil: the
-	// proposal holds.
+	// change, and must return the same value everywhere, within Min and Max. The
+	// loader calls it from a goroutine of its own, ahead of the trainer: what it
+	// communicates by must not be what the trainer's steps do. It has to return
+	// when ctx ends. nil: the proposal holds.
 	Agree func(ctx context.Context, p Proposal) (float64, error)
 
 	// StepTime tells how long a step takes on the accelerator, 0 as long as that
@@ -49,6 +49,14 @@ func (a *Auto) Check() error {
 		return usage("automatic echo with a change of %v of the factor: it is a share, below 1", s.Change)
 	case s.Segment < 0:
 		return usage("automatic echo with a segment of %d steps", s.Segment)
+	}
+	return nil
+}
+
+// Accept says why a factor is not one that Auto may set: ErrUsage.
+func (a *Auto) Accept(factor float64) error {
+	if s := a.filled(); !(factor >= s.Min && factor <= s.Max) {
+		return usage("automatic echo: a factor of %v, which is not within %v to %v", factor, s.Min, s.Max)
 	}
 	return nil
 }

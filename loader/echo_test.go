@@ -3,10 +3,12 @@ package loader
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -676,5 +678,39 @@ func TestAutoOfShortSegments(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A factor that is agreed on is held against the bounds, and an error of agreeing
+// says what it is of.
+func TestAgreementIsChecked(t *testing.T) {
+	broken := errors.New("the network is down")
+	for _, tt := range []struct {
+		agreed float64
+		err    error
+		says   string
+	}{
+		{50, nil, "a factor of 50, which is not within 1 to 4"},
+		{math.NaN(), nil, "a factor of NaN"},
+		{2, broken, "agreeing on the echo factor of epoch 0, step 0: the network is down"},
+	} {
+		r := load(t, numbers(40), Options{
+			Columns: []Column{Int64("cls")}, GlobalBatch: 4, World: 1,
+			Echo: echo.Options{Auto: &echo.Auto{Max: 4, Segment: 2, Agree: func(context.Context, echo.Proposal) (float64, error) { return tt.agreed, tt.err }}},
+		})
+		if r.err == nil || !strings.Contains(r.err.Error(), tt.says) || tt.err == nil && !errors.Is(r.err, format.ErrUsage) || tt.err != nil && !errors.Is(r.err, tt.err) {
+			t.Errorf("%v, %v: %v", tt.agreed, tt.err, r.err)
+		}
+	}
+}
+
+// Without an echo its buffer is none, and needs no memory.
+func TestBufferWithoutEcho(t *testing.T) {
+	o := Options{Columns: []Column{Int64("cls")}, GlobalBatch: 4, World: 1}
+	want := load(t, numbers(40), o)
+	o.Echo.Buffer = 1 << 20
+	got := load(t, numbers(40), o)
+	if got.err != nil || !slices.Equal(got.refs, want.refs) || fmt.Sprint(got.loader.Memory()) != fmt.Sprint(want.loader.Memory()) {
+		t.Errorf("%v; %v, want %v", got.err, got.loader.Memory(), want.loader.Memory())
 	}
 }

@@ -162,7 +162,7 @@ const (
 func (l *Loader) waiting() int64 {
 	const most = 1 << 32 // more would not be samples, and not overflow what follows
 	n := min(most, int64(max(0, l.o.Shuffle.Buffer()-1)))
-	if b := min(most, int64(l.plan.Buffer)); b > 1 {
+	if b := min(most, int64(l.plan.Buffer)); b > 1 && l.echoed {
 		if l.plan.Unit == order.Batch { // samples until it is made, see divide for what is kept then
 			b = product(b, int64(l.o.GlobalBatch))
 		}

@@ -258,8 +258,8 @@ func (l *Loader) chooseReading(ctx context.Context) error {
 	// Without counts the machine looks whether each lane has more, and takes
 	// the first of each before the rest of any.
 	inTurn := counted || l.machine.Readings() == len(l.plan.Parts)
-	l.direct = !l.scatter && inTurn && !l.echoed && l.plan.Unit == order.Sample && l.plan.Buffer <= 1 && l.o.Shuffle.Buffer() <= 1
-	l.copies = l.o.Shuffle.Buffer() > 1 || l.plan.Buffer > 1
+	l.direct = !l.scatter && inTurn && !l.echoed && l.o.Shuffle.Buffer() <= 1
+	l.copies = l.o.Shuffle.Buffer() > 1 || l.plan.Buffer > 1 && l.echoed
 	l.runsOpen = l.machine.Open() + max(1, (l.o.Fetchers-1)/max(1, l.machine.Readings()))
 	return nil
 }

@@ -61,7 +61,7 @@ type OnBad struct {
 	// Skip is how many of them, each counted once over all epochs, may become
 	// holes of their batches; with one more, or with 0, loading stops with the
 	// error. Negative: any number. A batch without any good sample is an error
-	// all the same.
+	// all the same. A run that is resumed begins to count anew.
 	Skip int64
 }
 

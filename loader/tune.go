@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"fmt"
+
 	"shardtool/echo"
 	"shardtool/reader/order"
 )
@@ -29,8 +31,11 @@ func (o *orderer) tune() error {
 	p.Epoch, p.Step = at.Epoch, at.Step
 	if auto.Agree != nil {
 		agreed, err := auto.Agree(o.p.ctx, p)
+		if err == nil {
+			err = auto.Accept(agreed)
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("agreeing on the echo factor of epoch %d, step %d: %w", p.Epoch, p.Step, err)
 		}
 		p.Factor = agreed
 	}

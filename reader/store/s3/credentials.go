@@ -97,7 +97,7 @@ func (e *credentialsError) passing() bool {
 func (e *credentialsError) explain() string {
 	// The instance's metadata is what the chain asks last.
 	if text := e.err.Error(); strings.Contains(text, imds.ServiceID) || strings.Contains(text, "IMDS") {
-		return "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with --profile, or give --no-sign-request for public buckets"
+		return "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with --aws-profile, or give --no-sign-request for public buckets"
 	}
 	return "the credentials could not be had: " + e.err.Error()
 }

@@ -377,7 +377,7 @@ func TestWithoutCredentials(t *testing.T) {
 	noEnvironment(t)
 	srv := &scripted{answer: func(r *http.Request, _ int) *http.Response { return whole(r, "content") }}
 	_, err := s3.New(&s3.Options{Endpoint: "http://127.0.0.1:9", Transport: srv}).Stat(t.Context(), "s3://bkt/a")
-	check(t, err, format.ErrDenied, "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with --profile, or give --no-sign-request for public buckets")
+	check(t, err, format.ErrDenied, "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with --aws-profile, or give --no-sign-request for public buckets")
 	if n := len(srv.requests()); n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
