@@ -19,8 +19,6 @@ func Warnings(o Options, r float64) []string {
 	case !(r > 0):
 	case r <= 1 && o.Auto == nil:
 		add("R is %.2g: what stands before the echo is not slower than what stands behind it, so copies only take the place of fresh samples; use no echo", r)
-	case r <= 1:
-		add("R is %.2g: what stands before the echo is not slower than what stands behind it, so the factor will go down to its least", r)
 	case e > r && o.Auto == nil:
 		add("an echo factor of %v is above R, which is %.3g: the last copies of each sample cost time that fresh samples would have; up to %v they are free", e, r, advised(r))
 	}

@@ -132,7 +132,7 @@ func savesAtTwo(base *ArmResult, echoed []*ArmResult) (verdict, words string) {
 	if best == nil {
 		return Unclear, "no arm"
 	}
-	words = fmt.Sprintf("%d of %d arms have a lower median; best: %s with %s against %s, p = %.3f for each of %d", fewer, n, describe(best.Arm),
+	words = fmt.Sprintf("%d of %d arms have a lower median; best: %s with %s against %s, p = %.3f, of %d compared", fewer, n, describe(best.Arm),
 		count(stats.Median(best.fresh())), count(stats.Median(base.fresh())), bestP, n)
 	switch {
 	case bestP < level/float64(n):

@@ -170,6 +170,14 @@ func (r *Report) curves(workload string) *plot.Chart {
 			c.Series = append(c.Series, s)
 		}
 	}
+	if w.Large.Buffer == 0 {
+		return c
+	}
+	for i := range r.Arms {
+		if a := &r.Arms[i]; a.Workload == workload && !a.Quality && a.Buffer == w.Large.Buffer {
+			c.Series = append(c.Series, plot.Series{Name: seriesName(a.Variant, a.Buffer), Points: []plot.Point{a.point(w.Fresh)}})
+		}
+	}
 	return c
 }
 
@@ -212,7 +220,7 @@ func (r *Report) markdown(folder string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This part is written by the program in [experiments](../experiments/README.md), which says how to run it again. Every number is of the runs that\n"+
 		"[plan.json](../experiments/plan.json) lists, which was committed before the first of them; nothing that failed was left out. An arm is a variant, a factor and a\n"+
-		"buffer; each has a learning rate of its own, chosen from the same grid on seeds of its own, and %d seeds. `%s` has all numbers.\n\n", len(r.Plan.Seeds), folder+"/"+resultsFile)
+		"buffer; each has a learning rate of its own, chosen from the same grid on seeds of its own, and %d seeds. [results.json](%s) has all numbers.\n\n", len(r.Plan.Seeds), folder+"/"+resultsFile)
 	b.WriteString("### Verdicts\n\n| claim | on | verdict | what was found |\n|---|---|---|---|\n")
 	for _, c := range r.Claims {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Claim, c.Workload, c.Verdict, c.Evidence)

@@ -714,3 +714,44 @@ func TestBufferWithoutEcho(t *testing.T) {
 		t.Errorf("%v; %v, want %v", got.err, got.loader.Memory(), want.loader.Memory())
 	}
 }
+
+// What Auto meant to do next binds nobody who goes on without it.
+func TestAutoIsLeft(t *testing.T) {
+	o := Options{
+		Columns: []Column{Int64("cls")}, GlobalBatch: 4, World: 1, Epochs: 4, Tail: order.TailDrop,
+		Echo: echo.Options{Buffer: 8, Auto: &echo.Auto{Agree: func(context.Context, echo.Proposal) (float64, error) { return 4, nil }}},
+	}
+	src := numbers(40)
+	src.counted = true
+	first := watchSource(t, src, o)
+	at := first[3].state // of 40 steps of the first epoch
+	if at.Next == 0 {
+		t.Fatal("the state has no factor to come, so this shows nothing")
+	}
+	o.Resume, o.Echo.Auto, o.Echo.Factor = &at, nil, 1
+	for _, s := range watchSource(t, src, o) {
+		for _, ref := range s.refs {
+			if want := map[bool]int32{true: 4, false: 1}[ref.Epoch == 0]; ref.Times != want {
+				t.Fatalf("%+v, want %d times", ref, want)
+			}
+		}
+	}
+}
+
+// watchSource runs a loader over a source to its end.
+func watchSource(t *testing.T, src source, o Options) (all []seen) {
+	t.Helper()
+	l, err := newLoader(t.Context(), src, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, err := range l.Batches(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, see(b))
+		b.Release()
+	}
+	checkEnd(t, l)
+	return all
+}

@@ -198,7 +198,11 @@ func (l *Loader) makePlan() error {
 	}
 	switch {
 	case o.Resume != nil:
-		return l.machine.Restore(*o.Resume)
+		at := *o.Resume
+		if e.Auto == nil {
+			at.Next = 0 // what Auto meant to do next
+		}
+		return l.machine.Restore(at)
 	case o.Epoch > 0:
 		s := l.machine.State()
 		s.Epoch = int32(o.Epoch)

@@ -74,8 +74,11 @@ func (l *Loader) Stats() Stats {
 	s.Stages, s.Seconds = l.meters.snapshot()
 	s.Measured = l.measured(&s)
 	s.Echo.Spool = l.spools.stats()
-	// Over factors that changed, the one that came about.
-	up, down := s.Measured.Costs(l.plan.Unit, l.o.Echo.Keep, max(1, s.Echo.Factor())).Split(l.plan.Unit, l.o.Echo.Keep)
+	e := s.Echo.Now
+	if l.o.Echo.Auto != nil { // of factors that changed, what came about
+		e = max(1, s.Echo.Factor())
+	}
+	up, down := s.Measured.Costs(l.plan.Unit, l.o.Echo.Keep, e).Split(l.plan.Unit, l.o.Echo.Keep)
 	if up > 0 && down > 0 {
 		s.Echo.R = up / down
 	}

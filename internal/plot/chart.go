@@ -194,13 +194,14 @@ func (c *canvas) stroke(i int, s Style, x1, y1, x2, y2 float64) {
 
 func paint(class string, i int) string { return class + " s" + string(rune('0'+i%colours)) }
 
-// mark draws the mark of series i: circles, squares, triangles and diamonds in
-// turn.
+// mark draws the mark of series i, each of a shape of its own up to as many as
+// there are colours.
 func (c *canvas) mark(i int, x, y float64, open bool) {
 	class := paint("mark", i) + " f" + string(rune('0'+i%colours))
 	if open {
 		class = paint("open mark", i)
 	}
-	shapes := []string{"m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5l5 9h-10z", "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"}
+	shapes := []string{"m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5l5 9h-10z", "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
+		"m0 5l5 -9h-10z", "m-4.5 -4.5l9 9v-9l-9 9z"}
 	c.element("path", class, "d", "M"+number(x)+" "+number(y)+shapes[i%len(shapes)])
 }
