@@ -12,8 +12,10 @@
 // window opens at the end of the batch that ends the warm-up, and lasts to the
 // end of the last batch that ends within the duration, so that no part of a
 // batch is counted; where that leaves out a tenth of the duration or more, to
-// the end of the next. Shards are read again as often as needed; nothing that
-// was decoded is used again unless the echo says so.
+// the end of the next. It holds at least one fresh sample, however late that
+// comes within ten times the duration; where none does, the report says so, and
+// its rates are those of copies alone. Shards are read again as often as needed;
+// nothing that was decoded is used again unless the echo says so.
 //
 // The warm-up lasts as long as it is told to, until the batches that were made
 // ahead of the first one have been used, and until so many fresh samples have
@@ -157,7 +159,7 @@ func (o *Options) check() (factors []float64, err error) {
 	if o.Load.Echo, _, err = o.Load.Echo.Check(); err != nil {
 		return nil, err
 	}
-	factors = slices.Compact(slices.Sorted(slices.Values(o.Sweep)))
+	factors = slices.Sorted(slices.Values(o.Sweep))
 	if len(factors) == 0 {
 		factors = []float64{o.Load.Echo.Factor}
 	}
@@ -169,6 +171,7 @@ func (o *Options) check() (factors []float64, err error) {
 		}
 		factors[i] = e.Factor
 	}
+	factors = slices.Compact(factors)
 	o.Load.Echo.Factor = factors[0]
 	return factors, nil
 }
@@ -251,6 +254,8 @@ func (o *Options) dataset() *reader.Dataset {
 	return ds.Through(func(st store.Store) store.Store { return store.Limit(st, *o.Upstream) })
 }
 
+const andOthers = " and others"
+
 // source says in words what was read.
 func (o *Options) source() string {
 	switch shards := o.Dataset.Shards(); {
@@ -259,7 +264,7 @@ func (o *Options) source() string {
 	case len(shards) == 1:
 		return format.Redact(shards[0])
 	default:
-		return format.Redact(shards[0]) + " and others"
+		return format.Redact(shards[0]) + andOthers
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"shardtool/format"
 	"shardtool/loader"
 	"shardtool/reader"
+	"shardtool/reader/order"
 	"shardtool/reader/store"
 	"shardtool/tensor"
 )
@@ -98,6 +99,58 @@ func TestWindowHoldsSomethingFresh(t *testing.T) {
 	if w.total != (count{fresh: 10, emitted: 30}) || w.outcome().seconds != 0.3 {
 		t.Errorf("%+v in %v s, want 10 fresh of 30 in 0.3 s", w.total, w.outcome().seconds)
 	}
+}
+
+// TestWindowWithoutAnythingFresh: it waits ten times its length, no longer.
+func TestWindowWithoutAnythingFresh(t *testing.T) {
+	w := newWindow(100*time.Millisecond, 100*time.Millisecond)
+	start := time.Unix(0, 0)
+	last := 0
+	for ms, more := 0, true; more && ms < 10_000; ms += 50 { // the window opens at 150
+		last = ms
+		more = w.finished(start.Add(time.Duration(ms)*time.Millisecond), count{emitted: 10}, func() usage { return usage{} })
+	}
+	if o := w.outcome(); last != 1150 || !o.stale || o.total != (count{emitted: 200}) || o.seconds != 1 || !math.IsInf(o.realised(), 1) {
+		t.Errorf("closed at %d ms: %+v", last, o)
+	}
+	var merged outcome
+	merged.add(w.outcome())
+	merged.add(outcome{total: count{fresh: 1, emitted: 100}})
+	if !merged.stale || merged.realised() != 300 {
+		t.Errorf("%+v", merged)
+	}
+}
+
+// On a fake clock, 100 ms for each batch of copies alone: the samples come once,
+// and their epoch is filled from its start for longer than anybody waits.
+func TestRunOfCopiesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := Run(t.Context(), &Options{
+			Load: loader.Options{GlobalBatch: 4, Workers: 2, Tail: order.TailWrap, Steps: 10_000}, Device: &slow{step: 100 * time.Millisecond},
+			Duration: time.Second, Warmup: 2 * time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.FreshPerS != 0 || math.Abs(r.EmittedPerS-40) > 1e-6 || math.Abs(r.Seconds-10) > 1e-6 || !math.IsInf(r.Echo.Realised, 1) {
+			t.Errorf("%+v", r)
+		}
+		if !strings.Contains(strings.Join(r.Warnings, "|"), "no fresh sample came within 10 times the duration: ") {
+			t.Errorf("%q", r.Warnings)
+		}
+		var text, svg strings.Builder
+		if err := errors.Join(r.WriteText(&text), r.WriteSVG(&svg)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), "40.0 emitted, 0.0 fresh") || !strings.Contains(text.String(), "copies alone, nothing fresh") {
+			t.Error(text.String())
+		}
+		for _, bad := range []string{"NaN", "Inf"} {
+			if strings.Contains(text.String(), bad) || strings.Contains(svg.String(), bad) {
+				t.Errorf("%s in %s%s", bad, text.String(), svg.String())
+			}
+		}
+	})
 }
 
 // TestWarmup: the window opens when as many fresh samples have come as had been
@@ -189,6 +242,7 @@ func TestBottleneck(t *testing.T) {
 		{"order", stages(v{20, 0, 0}, v{5, 0, 0}, v{1, 8, 0}, v{1, 0, 0}, v{0, 4.9, 0}, v{0.1, 4.9, 0}), "order"},
 		{"deliver", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0, 6}, v{2, 0, 0}, v{5, 0, 0}, v{0, 5, 0}), "deliver"},
 		{"device", stages(v{1, 0, 19}, v{0, 0, 5}, v{2, 0, 6}, v{2, 0, 0}, v{0, 0, 5}, v{5, 0, 0}), "device"},
+		{"busy workers before a busy device", stages(v{15, 0, 5}, v{0, 3, 2}, v{4, 3, 2}, v{1, 0, 0}, v{0, 0.3, 4.7}, v{4.7, 0.3, 0}), "device"},
 	} {
 		if got := bottleneck(tt.stages); got != tt.want {
 			t.Errorf("%s: %s", tt.name, got)
@@ -306,10 +360,13 @@ func TestRunErrors(t *testing.T) {
 		"two devices":    {Options{StepTime: time.Second, Device: device.Host{}}, format.ErrUsage},
 		"no speed":       {Options{Accelerator: math.NaN()}, format.ErrUsage},
 		"endless speed":  {Options{Accelerator: 1e300}, format.ErrUsage},
+		"endless step":   {Options{Accelerator: 1e-300}, format.ErrUsage},
 	} {
 		if r, err := Run(t.Context(), &tt.o); r != nil || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		} else if name == "no samples" && (format.AsError(err).Shard != tt.o.Dataset.Shards()[0] || strings.Contains(err.Error(), "4096")) {
+			t.Errorf("%s: %v", name, err)
+		} else if want := map[string]string{"endless speed": "takes no time", "endless step": "takes longer than 290 years"}[name]; !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 
 	"shardtool/format"
 )
@@ -44,8 +45,62 @@ func ReadEarlier(text []byte) (*Earlier, error) {
 		return nil, format.Errorf(format.ErrUsage, format.Nowhere, "no report of a measurement, as bench --json prints it")
 	case len(e.Slices) == 0:
 		return nil, format.Errorf(format.ErrUsage, format.Nowhere, "a report without the spread of its rates, of an older version: measure it again")
+	case !e.measured():
+		return nil, format.Errorf(format.ErrUsage, format.Nowhere, "no report of a measurement: its figures cannot have been measured")
 	}
 	return &e, nil
+}
+
+// measured reports whether every slice may be one of a window.
+func (e *Earlier) measured() bool {
+	if !measured(e.Slices) {
+		return false
+	}
+	for _, s := range e.Sweep {
+		if !(s.Factor >= 1) || !measured(s.Slices) {
+			return false
+		}
+	}
+	return true
+}
+
+// measured reports whether slices hold time and samples, and nothing negative
+// or beyond all measure: quotients of their sums are finite. There may be no
+// time of cores where the system does not tell it, and no fresh sample.
+func measured(slices []Slice) bool {
+	const most = 1e12 // seconds, or samples
+	var seconds float64
+	var emitted int64
+	for _, s := range slices {
+		switch {
+		case !(s.Seconds >= 0 && s.Seconds <= most), !(s.CPU >= 0 && s.CPU <= most):
+			return false
+		case s.Batches < 1 || s.Batches > most, s.Fresh < 0 || s.Fresh > s.Emitted || s.Emitted > most:
+			return false
+		}
+		seconds += s.Seconds
+		emitted += s.Emitted
+	}
+	return seconds >= 1e-9 && emitted > 0
+}
+
+// UnmarshalJSON also reads a seed that is a string, as the command writes whole
+// numbers that a float64 would round.
+func (c *Config) UnmarshalJSON(text []byte) error {
+	type config Config
+	members := struct {
+		*config
+		Seed json.Number `json:"seed"`
+	}{config: (*config)(c)}
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	if members.Seed == "" {
+		return nil
+	}
+	var err error
+	c.Seed, err = strconv.ParseUint(members.Seed.String(), 10, 64)
+	return err
 }
 
 // comparable refuses a report of another set-up, naming every setting that

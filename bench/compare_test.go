@@ -122,6 +122,99 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
+// A slice is some time in which some samples came, of which some were fresh.
+func TestEarlierWithDamagedSlices(t *testing.T) {
+	const slice = `{"seconds":1,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}`
+	for _, tt := range []struct {
+		slices, sweep string
+		good          bool
+	}{
+		{slice, "", true},
+		{slice + `,{"seconds":0,"batches":1,"fresh":0,"emitted":4,"cpu_s":0}`, "", true}, // by a coarse clock, and copies alone
+		{slice, `{"factor":2,"slices":[` + slice + `]}`, true},
+		{`{"seconds":-1,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":0,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1e-320,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1e300,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":0,"fresh":1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":2,"fresh":-1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":2,"fresh":9,"emitted":8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":2,"fresh":0,"emitted":0,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":2,"fresh":-9,"emitted":-8,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":2,"fresh":1,"emitted":9000000000000000000,"cpu_s":0.5}`, "", false},
+		{`{"seconds":1,"batches":2,"fresh":1,"emitted":8,"cpu_s":-0.5}`, "", false},
+		{`{}`, "", false},
+		{slice + `,{"seconds":-0.5,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}`, "", false},
+		{slice, `{"factor":2,"slices":[]}`, false},
+		{slice, `{"factor":0.5,"slices":[` + slice + `]}`, false},
+		{slice, `{"factor":2,"slices":[{"seconds":-1,"batches":2,"fresh":1,"emitted":8,"cpu_s":0.5}]}`, false},
+	} {
+		e, err := ReadEarlier([]byte(`{"config":{},"slices":[` + tt.slices + `],"sweep":[` + tt.sweep + `]}`))
+		if tt.good != (err == nil) || !tt.good && (e != nil || !errors.Is(err, format.ErrUsage) || !strings.Contains(err.Error(), "no report of a measurement")) {
+			t.Errorf("%s, %s: %v", tt.slices, tt.sweep, err)
+		}
+	}
+}
+
+// Great seeds are strings where JSON is read by programs that have only float64.
+func TestEarlierSeeds(t *testing.T) {
+	for text, want := range map[string]uint64{
+		`{"batch":4}`: 0, `{"seed":7,"batch":4}`: 7, `{"seed":"18446744073709551615","batch":4}`: 1<<64 - 1,
+	} {
+		e, err := ReadEarlier([]byte(`{"config":` + text + `,"slices":[{"seconds":1,"batches":1,"emitted":1}]}`))
+		if err != nil || e.Config.Seed != want || e.Config.Batch != 4 {
+			t.Errorf("%s: %+v, %v", text, e, err)
+		}
+	}
+	for _, text := range []string{`{"seed":-1}`, `{"seed":"x"}`, `{"seed":1.5}`, `{"seed":[]}`} {
+		if e, err := ReadEarlier([]byte(`{"config":` + text + `,"slices":[{"seconds":1,"batches":1,"emitted":1}]}`)); e != nil || !errors.Is(err, format.ErrUsage) {
+			t.Errorf("%s: %+v, %v", text, e, err)
+		}
+	}
+}
+
+// What comes from names and files is quoted where a terminal would obey it.
+func TestReportForTerminals(t *testing.T) {
+	const bad = "a\x1b[31m\r\nb\u009b"
+	r := &Report{
+		Config: Config{Source: bad + andOthers, Shards: 2}, Slices: evenly(1, 2), Warnings: []string{"of " + bad},
+		Echo: EchoReport{Unit: "batch", Keep: "batch", Factor: 1}, Noise: 0.996,
+		Sweep: []Swept{{Factor: 1, Noise: 1, Slices: evenly(1, 2)}},
+	}
+	e := &Earlier{Slices: evenly(1, 2), Version: bad, CPU: bad, Bottleneck: bad}
+	r.Against = e.compare(r)
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if strings.ContainsAny(text, "\x1b\r\u009b") {
+		t.Errorf("%q", text)
+	}
+	const quoted = `a\x1b[31m\r\nb\u009b`
+	for _, want := range []string{
+		`"` + quoted + `" and others: 2 shards, `, `(version "` + quoted + `")`, "another machine: " + quoted, "bottleneck was " + quoted, "warning: of " + quoted,
+		" for batches, batch kept", " (± 100%)", " 100% ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "e+02") {
+		t.Error(text)
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{
+		1: "100%", 0.996: "100%", 0.994: "99%", 0.0994: "9.9%", 0.0996: "10%", 0.012345: "1.2%", 0.00012345: "0.012%", 1e-9: "0%", 0: "0%",
+	} {
+		if got := percent(share); got != want {
+			t.Errorf("%v: %s, want %s", share, got, want)
+		}
+	}
+}
+
 func FuzzReadEarlier(f *testing.F) {
 	text, _ := json.Marshal(&Report{Slices: evenly(1)})
 	f.Add(text)

@@ -19,15 +19,19 @@ func times(stages []loader.Stage) map[string]loader.Stage {
 	return m
 }
 
-// bottleneck names the stage that holds the others up, by what the workers that
-// decode and augment did with their time: the work itself, of which the longer
+// bottleneck names the stage that holds the others up: the device, if it is busy
+// nearly all the time; else by what the workers that decode and augment did with
+// theirs: the work itself, of which the longer
 // part counts; or waiting for something to do, for the stages before them; or
 // for room, for those behind.
 func bottleneck(stages []loader.Stage) string {
 	m := times(stages)
 	decode, augment, order := m[loader.StageDecode], m[loader.StageAugment], m[loader.StageOrder]
 	busy := decode.Busy + augment.Busy
+	device := m[StageDevice]
 	switch {
+	case device.Busy > 0.9*(device.Busy+device.WaitIn+device.WaitOut):
+		return StageDevice
 	case busy >= decode.WaitIn && busy >= decode.WaitOut && augment.Busy > decode.Busy:
 		return loader.StageAugment
 	case busy >= decode.WaitIn && busy >= decode.WaitOut:
@@ -36,7 +40,7 @@ func bottleneck(stages []loader.Stage) string {
 		return loader.StageOrder
 	case decode.WaitIn >= decode.WaitOut:
 		return loader.StageFetch
-	case m[loader.StageDeliver].Busy > m[StageDevice].Busy:
+	case m[loader.StageDeliver].Busy > device.Busy:
 		return loader.StageDeliver
 	}
 	return StageDevice
@@ -128,7 +132,7 @@ func digits(v float64, n int) float64 {
 // Swept is a factor of a sweep. Rates are medians of its rounds.
 type Swept struct {
 	Factor      float64 `json:"factor"`
-	Realised    float64 `json:"realised"` // the factor that came about
+	Realised    float64 `json:"realised"` // the factor that came about, infinite of copies alone
 	StepsPerS   float64 `json:"steps_per_s"`
 	Least       float64 `json:"steps_per_s_least"` // of the rounds
 	Most        float64 `json:"steps_per_s_most"`
@@ -155,7 +159,7 @@ func (s *session) swept(c echo.Costs) []Swept {
 		w := Swept{
 			Factor: factor, StepsPerS: steps[len(steps)/2], Least: steps[0], Most: steps[len(steps)-1],
 			Law: s.predicted(c, factor) / float64(s.perRank), Bottleneck: bottleneck(o.stages), Slices: o.slices,
-			Realised: float64(o.total.emitted) / float64(max(o.total.fresh, 1)), Noise: figures[0].noise(o.slices),
+			Realised: o.realised(), Noise: figures[0].noise(o.slices),
 		}
 		w.EmittedPerS = w.StepsPerS * perStep
 		w.FreshPerS = w.EmittedPerS / w.Realised
@@ -185,6 +189,12 @@ func (s *session) warnings(r float64) []string {
 	for i, factor := range s.factors {
 		if s.runs[i].early {
 			w = append(w, fmt.Sprintf("the warm-up ended before what had been fetched ahead was used: the rates%s may be off; give a longer one", of(factor)))
+			break
+		}
+	}
+	for i, factor := range s.factors {
+		if s.runs[i].stale {
+			w = append(w, fmt.Sprintf("no fresh sample came within %d times the duration: the rates%s are those of copies; give a longer duration, or more samples", patience, of(factor)))
 			break
 		}
 	}

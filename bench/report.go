@@ -58,7 +58,7 @@ type EchoReport struct {
 	// R costs nothing.
 	R float64 `json:"r"`
 
-	Realised   float64 `json:"realised"`   // the factor that came about in the window
+	Realised   float64 `json:"realised"`   // the factor that came about in the window; infinite where nothing fresh came
 	Duplicates float64 `json:"duplicates"` // share of the emissions of which the batch already held the sample
 	Distance   float64 `json:"distance"`   // emissions between an echo and the one before of its sample, in the mean; 0 without
 
@@ -135,9 +135,9 @@ func (s *session) judge(r *Report, o *outcome) {
 	factor := s.factors[0]
 	c := s.costs(o, factor)
 	e := &r.Echo
-	e.Realised = float64(o.total.emitted) / float64(max(o.total.fresh, 1))
+	e.Realised = o.realised()
 	if s.o.Load.Echo.Auto != nil {
-		factor = e.Realised
+		factor = float64(o.total.emitted) / float64(max(o.total.fresh, 1))
 	}
 	e.R = c.R(s.o.Load.Echo.Unit, s.o.Load.Echo.Keep)
 	e.Duplicates = float64(o.echo.Duplicates) / float64(max(o.echo.Emitted, 1))

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -41,7 +42,11 @@ func (s *session) prepare(ctx context.Context) error {
 	s.perRank = o.Load.GlobalBatch / ld.World()
 	s.step = o.StepTime
 	if o.Accelerator > 0 {
-		s.step = time.Duration(float64(s.perRank) / o.Accelerator * float64(time.Second))
+		step := float64(s.perRank) / o.Accelerator * float64(time.Second)
+		if step >= math.MaxInt64 {
+			return format.Errorf(format.ErrUsage, format.Nowhere, "an accelerator of %v samples a second: its step takes longer than 290 years", o.Accelerator)
+		}
+		s.step = time.Duration(step)
 	}
 	if (o.StepTime > 0 || o.Accelerator > 0) && s.step <= 0 {
 		return format.Errorf(format.ErrUsage, format.Nowhere, "an accelerator of %v samples a second: its step takes no time", o.Accelerator)

@@ -21,7 +21,7 @@ func (r *Report) WriteSVG(w io.Writer) error {
 func (r *Report) sweepChart() *plot.Chart {
 	first, last := r.Sweep[0].Factor, r.Sweep[len(r.Sweep)-1].Factor
 	perStep := r.EmittedPerS / r.StepsPerS
-	law := plot.Series{Name: "the law, by the stages' times without more echo", Style: plot.Line}
+	law := plot.Series{Name: "the law, by the costs measured at the least factor", Style: plot.Line}
 	const points = 256 // a corner between them is hardly seen
 	for i := range points + 1 {
 		e := first * math.Pow(last/first, float64(i)/points)
@@ -68,11 +68,15 @@ func (r *Report) stageBars() *plot.Bars {
 		Title: "Time of each stage", Axis: plot.Axis{Label: "% of the window, in the mean of the stage's workers"},
 		Parts: []plot.Part{{Name: "busy"}, {Name: "waits for input"}, {Name: "waits for room"}},
 	}
+	b.Axis.Max = 100
 	for _, s := range r.Stages {
 		b.Rows = append(b.Rows, s.Name)
 		share := 100 / float64(max(s.Workers, 1)) / r.Seconds
+		room := 100.0 // beyond it is what began before the window
 		for i, v := range []float64{s.Busy, s.WaitIn, s.WaitOut} {
-			b.Parts[i].Values = append(b.Parts[i].Values, share*v)
+			v = min(share*v, room)
+			room -= v
+			b.Parts[i].Values = append(b.Parts[i].Values, v)
 		}
 	}
 	return b

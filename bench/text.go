@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
 
 	"shardtool/loader"
 )
@@ -25,7 +28,12 @@ func (r *Report) WriteText(w io.Writer) error {
 
 func (r *Report) writeSetup(b *strings.Builder) {
 	c := &r.Config
-	fmt.Fprintf(b, "%s: %s, batches of %d, %s\n", c.Source, counted(c.Shards, "shard"), c.Batch, counted(c.Workers, "worker"))
+	source, others := strings.CutSuffix(c.Source, andOthers)
+	source = shown(source)
+	if others {
+		source += andOthers
+	}
+	fmt.Fprintf(b, "%s: %s, batches of %d, %s\n", source, counted(c.Shards, "shard"), c.Batch, counted(c.Workers, "worker"))
 	if c.World > 1 {
 		fmt.Fprintf(b, "rank %d of %d, which makes its part of each batch\n", c.Rank, c.World)
 	}
@@ -70,6 +78,9 @@ func (r *Report) writeRates(b *strings.Builder) {
 	}
 	if r.Echo.Realised > 1 {
 		copies := fmt.Sprintf("%.2f emissions of a fresh sample", r.Echo.Realised)
+		if math.IsInf(r.Echo.Realised, 1) {
+			copies = "copies alone, nothing fresh"
+		}
 		if r.Echo.Distance > 0 {
 			copies += fmt.Sprintf("; copies %.0f samples apart, %.1f%% of all beside one in the same batch", r.Echo.Distance, 100*r.Echo.Duplicates)
 		}
@@ -95,7 +106,14 @@ func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, plural(thing))
+}
+
+func plural(thing string) string {
+	if strings.HasSuffix(thing, "ch") {
+		return thing + "es"
+	}
+	return thing + "s"
 }
 
 func (r *Report) echoWords() string {
@@ -140,7 +158,7 @@ func (r *Report) writeAdvice(b *strings.Builder) {
 	if l.Step > 0 {
 		fmt.Fprintf(b, ", %s on the accelerator", span(l.Step))
 	}
-	fmt.Fprintf(b, ".\nR = %s for %ss, %s kept: %s before the echo, %s behind it", number(e.R), e.Unit, e.Keep, span(l.Up), span(l.Down))
+	fmt.Fprintf(b, ".\nR = %s for %s, %s kept: %s before the echo, %s behind it", number(e.R), plural(e.Unit), e.Keep, span(l.Up), span(l.Down))
 	if l.Step == 0 {
 		b.WriteString("; the accelerator's step is not in it (--step-time, --accelerator)")
 	}
@@ -190,7 +208,7 @@ func (r *Report) writeSweep(b *strings.Builder) {
 	rows := [][]string{{"echo", "steps/s", "least", "most", "law", "measured/law", "±", "emitted/s", "fresh/s", "bottleneck"}}
 	for _, s := range r.Sweep {
 		rows = append(rows, []string{
-			fmt.Sprint(s.Factor), figureOf(s.StepsPerS), figureOf(s.Least), figureOf(s.Most), figureOf(s.Law), fmt.Sprintf("%.3f", s.Ratio), fmt.Sprintf("%.2g%%", 100*s.Noise),
+			fmt.Sprint(s.Factor), figureOf(s.StepsPerS), figureOf(s.Least), figureOf(s.Most), figureOf(s.Law), fmt.Sprintf("%.3f", s.Ratio), percent(s.Noise),
 			figureOf(s.EmittedPerS), figureOf(s.FreshPerS), s.Bottleneck,
 		})
 	}
@@ -201,24 +219,28 @@ func (r *Report) writeAgainst(b *strings.Builder) {
 	if r.Against == nil {
 		return
 	}
-	fmt.Fprintf(b, "\nAgainst the earlier report (version %s), with intervals of 95%% by the spread within each run:\n\n", r.Against.Version)
+	fmt.Fprintf(b, "\nAgainst the earlier report (version %s), with intervals of 95%% by the spread within each run:\n\n", shown(r.Against.Version))
 	rows := [][]string{{"", "echo", "before", "now", "now/before", "from", "to", ""}}
 	for _, c := range r.Against.Changes {
 		from, to := fmt.Sprintf("%.3f", c.Low), fmt.Sprintf("%.3f", c.High)
 		if c.High == 0 {
 			from, to = "?", "?"
 		}
-		rows = append(rows, []string{c.What, fmt.Sprint(c.Factor), figureOf(c.Before), figureOf(c.Now), fmt.Sprintf("%.3f", c.Ratio), from, to, c.Verdict})
+		ratio := "?"
+		if c.Before > 0 {
+			ratio = fmt.Sprintf("%.3f", c.Ratio)
+		}
+		rows = append(rows, []string{c.What, fmt.Sprint(c.Factor), figureOf(c.Before), figureOf(c.Now), ratio, from, to, c.Verdict})
 	}
 	numbers(b, rows)
 	for _, note := range r.Against.Notes {
-		fmt.Fprintf(b, "%s\n", note)
+		fmt.Fprintf(b, "%s\n", escaped(note))
 	}
 }
 
 func (r *Report) writeWarnings(b *strings.Builder) {
 	for _, w := range r.Warnings {
-		fmt.Fprintf(b, "\nwarning: %s\n", w)
+		fmt.Fprintf(b, "\nwarning: %s\n", escaped(w))
 	}
 }
 
@@ -227,20 +249,60 @@ func within(noise float64) string {
 	if noise >= 1 {
 		return ""
 	}
-	return fmt.Sprintf(" (± %.2g%%)", 100*noise)
+	return " (± " + percent(noise) + ")"
+}
+
+// percent writes a share to two digits, or to a whole number where that is more.
+func percent(share float64) string {
+	switch v := 100 * share; {
+	case v >= 9.95:
+		return fmt.Sprintf("%.0f%%", v)
+	case v < 1e-3:
+		return "0%"
+	default:
+		return fmt.Sprintf("%.2g%%", v)
+	}
+}
+
+// shown writes a name that comes from outside as a terminal may have it: quoted
+// where it does not print.
+func shown(name string) string {
+	if prints(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// escaped is shown for a line that has such names in it.
+func escaped(line string) string {
+	if prints(line) {
+		return line
+	}
+	q := strconv.Quote(line)
+	return q[1 : len(q)-1]
+}
+
+func prints(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // number writes a ratio.
 func number(v float64) string {
-	if math.IsInf(v, 1) {
+	switch {
+	case math.IsInf(v, 1):
 		return "infinite"
+	case math.IsNaN(v):
+		return "?"
 	}
 	return fmt.Sprintf("%.3g", v)
 }
 
 // figureOf writes a rate: to a whole number from 1000 on, else to four digits.
 func figureOf(v float64) string {
-	if v >= 1000 && !math.IsInf(v, 0) {
+	switch {
+	case math.IsInf(v, 0) || math.IsNaN(v):
+		return number(v)
+	case v >= 1000:
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.4g", v)

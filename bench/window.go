@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -61,7 +62,8 @@ type mark struct {
 // long that takes: all that were made ahead while nobody waited, and one.
 const warmupBatches = prefetch + 1
 
-// patience is how many times as long as it was to the warm-up may last.
+// patience is how many times as long as it was to the warm-up may last, and the
+// window without anything fresh.
 const patience = 10
 
 func newWindow(warmup, length time.Duration) *window {
@@ -70,8 +72,8 @@ func newWindow(warmup, length time.Duration) *window {
 
 // finished is told of each batch when it is finished. It asks for the usage
 // where it matters, and reports false when the window is closed. A window
-// holds at least one fresh sample, however long that takes: copies alone would
-// make a rate of nothing. Where the last batch that fits ends long before it,
+// waits for a fresh sample, as copies alone would make a rate of nothing, but no
+// longer than patience allows: there may be none to come. Where the last batch that fits ends long before it,
 // the next one counts too: batches may come in bursts, with a long wait behind.
 func (w *window) finished(now time.Time, c count, spent func() usage) (more bool) {
 	if w.opened.IsZero() {
@@ -87,7 +89,7 @@ func (w *window) finished(now time.Time, c count, spent func() usage) (more bool
 	w.total.add(c)
 	w.to = spent()
 	w.marks = append(w.marks, mark{now, w.total, w.to.cpu})
-	return since < w.length || w.total.fresh == 0
+	return since < w.length || w.total.fresh == 0 && since < patience*w.length
 }
 
 // warm opens the window when the pipeline runs as it will go on: what had been
@@ -122,6 +124,7 @@ type outcome struct {
 	cpu      time.Duration
 	allocs   uint64
 	early    bool
+	stale    bool        // a window closed without a fresh sample
 	played   bool        // the device is simulated
 	echo     loader.Echo // of the whole run, warm-up included
 }
@@ -131,8 +134,17 @@ func (w *window) outcome() outcome {
 		total: w.total, seconds: w.last.Sub(w.opened).Seconds(), gaps: w.gaps, slices: w.slices(), stages: w.stages(),
 		measured: w.to.measured.Since(w.from.measured), whole: w.to.measured,
 		busy: (w.to.busy - w.from.busy).Seconds(), waited: (w.to.waited - w.from.waited).Seconds(),
-		cpu: w.to.cpu - w.from.cpu, allocs: w.to.allocs - w.from.allocs, early: w.early, played: w.to.simulated,
+		cpu: w.to.cpu - w.from.cpu, allocs: w.to.allocs - w.from.allocs, early: w.early, stale: w.total.fresh == 0, played: w.to.simulated,
 	}
+}
+
+// realised is how many emissions there were of a fresh sample; infinite where
+// there was none.
+func (o *outcome) realised() float64 {
+	if o.total.fresh == 0 {
+		return math.Inf(1)
+	}
+	return float64(o.total.emitted) / float64(o.total.fresh)
 }
 
 // add adds another outcome of the same set-up.
@@ -157,6 +169,7 @@ func (o *outcome) add(p outcome) {
 	o.cpu += p.cpu
 	o.allocs += p.allocs
 	o.early = o.early || p.early
+	o.stale = o.stale || p.stale
 	o.played = p.played
 	o.echo.Account.Merge(p.echo.Account)
 	o.echo.Cache = p.echo.Cache

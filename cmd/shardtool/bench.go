@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -103,22 +104,25 @@ func runBench(c *call) error {
 		o.DeviceName = c.String("device")
 	}
 	report, err := outs.measure(c, o)
+	var closed error
 	if o.Device != nil {
-		err = errors.Join(err, o.Device.Close())
+		closed = o.Device.Close()
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, closed)
 	}
 	if w := c.echoOfEvaluation(o.Load.Echo); w != "" {
 		report.Warnings = append(report.Warnings, w)
 	}
-	if err := outs.write(report); err != nil {
-		return err
-	}
+	// What was measured is not to be lost with a file that cannot be written.
+	return errors.Join(c.printReport(report), outs.write(report), closed)
+}
+
+func (c *call) printReport(r *bench.Report) error {
 	if c.JSON() {
-		return c.Row(report)
+		return c.Row(r)
 	}
-	return report.WriteText(c.out)
+	return r.WriteText(c.out)
 }
 
 // benchOptions reads the flags but for those that name files and devices.
@@ -154,6 +158,15 @@ func (c *call) benchOptions() (*bench.Options, error) {
 	case c.IsSet("sweep") && c.IsSet("echo"):
 		return nil, usageError("--sweep gives the factors of the echo, and --echo one: give one of them")
 	}
+	// An empty one is most likely a variable of the shell that is not set.
+	for _, name := range []string{"plot", "profile", "against", "upstream", "accelerator"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return nil, usageError("--%s is empty", name)
+		}
+	}
+	if prefix := c.String("profile"); isFolder(prefix) {
+		return nil, usageError("--profile %s: a folder, and the names of the two files begin with it: add some letters", prefix)
+	}
 	if o.Accelerator, err = parseAccelerator(c.String("accelerator")); err != nil {
 		return nil, err
 	}
@@ -174,6 +187,20 @@ func (c *call) benchOptions() (*bench.Options, error) {
 		o.Dataset, err = c.dataset(&reader.Options{Format: word(c.String("format"), reader.AutoFormat, reader.Tar, reader.TFRecord)})
 	}
 	return o, err
+}
+
+// isFolder reports whether a name is that of a folder, by its end or because
+// there is one.
+func isFolder(name string) bool {
+	path := strings.TrimPrefix(name, "file://")
+	if path == "" {
+		return name != ""
+	}
+	if last := path[len(path)-1]; last == '/' || os.IsPathSeparator(last) {
+		return true
+	}
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // automatic sets how often an automatic echo may change: a measurement does not
@@ -215,6 +242,9 @@ func (c *call) sweep() ([]float64, error) {
 		e, err := strconv.ParseFloat(strings.TrimSpace(one), 64)
 		if err != nil || !(e >= 1) {
 			return nil, usageError("--sweep %s: factors of 1 and more, as in e=1,2,4,8", c.String("sweep"))
+		}
+		if slices.Contains(factors, e) {
+			return nil, usageError("--sweep %s: the factor %v twice", c.String("sweep"), e)
 		}
 		factors = append(factors, e)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +70,24 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 		got := run(cancelled(t, interrupted{sig}), []string{"shardtool", "fail"}, strings.NewReader(""), &out, &err)
 		if got != code || err.String() != "shardtool: ended by a signal: "+sig.String()+"\n" {
 			t.Errorf("%v: exit %d, %q", sig, got, err.String())
+		}
+	}
+}
+
+func TestSecondSignalExits(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		signals, done := make(chan os.Signal, 2), make(chan struct{})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		codes := make(chan int, 1)
+		go heed(signals, done, cancel, func(code int) { codes <- code })
+		signals <- syscall.SIGINT
+		<-ctx.Done()
+		if cause := context.Cause(ctx); cause != (interrupted{syscall.SIGINT}) {
+			t.Errorf("cancelled by %v", cause)
+		}
+		signals <- sig
+		if code := <-codes; code != 128+int(sig) {
+			t.Errorf("%v: exit %d", sig, code)
 		}
 	}
 }

@@ -34,31 +34,44 @@ type interrupted struct{ sig syscall.Signal }
 func (i interrupted) Error() string { return "ended by a signal: " + i.sig.String() }
 
 // interruptible returns a context that the first SIGINT or SIGTERM cancels, so
-// that outputs are taken back; a second one kills the process at once.
+// that outputs are taken back; a second one ends the process at once, even where
+// it was started with that signal ignored, as shells do behind an "&".
 //
 // A broken pipe is an error of a write like any other, not a signal: else the
 // process would die with its unfinished files still there.
 func interruptible(parent context.Context) (context.Context, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
+	signals := make(chan os.Signal, 2) // both may come at the same time
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
-	go func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			sig, _ := s.(syscall.Signal)
-			cancel(interrupted{sig})
-		case <-done:
-		}
-	}()
+	go heed(signals, done, cancel, os.Exit)
 	return ctx, func() {
 		signal.Stop(signals)
 		close(done)
 		cancel(nil)
 	}
 }
+
+// heed cancels at the first signal, and exits at the second.
+func heed(signals <-chan os.Signal, done <-chan struct{}, cancel context.CancelCauseFunc, exit func(code int)) {
+	for n := 1; ; n++ {
+		select {
+		case s := <-signals:
+			sig, _ := s.(syscall.Signal)
+			if n > 1 {
+				exit(signalled(sig))
+				return
+			}
+			cancel(interrupted{sig})
+		case <-done:
+			return
+		}
+	}
+}
+
+// signalled is the exit code of a run that a signal ended, as shells have it.
+func signalled(sig syscall.Signal) int { return 128 + int(sig) }
 
 // run is the command: arguments and streams in, exit code out. args[0] is the
 // name it was called by.
@@ -81,7 +94,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	code := exitCode(err)
 	if sig, ok := context.Cause(ctx).(interrupted); ok && err != nil {
-		code, err = 128+int(sig.sig), sig
+		code, err = signalled(sig.sig), sig
 	}
 	if say := message(err); say != "" {
 		fmt.Fprintln(stderr, "shardtool: "+visible(say))

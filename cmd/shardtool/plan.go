@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"shardtool/echo"
 	"shardtool/format"
 	"shardtool/loader"
 	"shardtool/reader"
@@ -448,6 +449,7 @@ func (p *planner) warn(r *planRow) {
 	}
 	r.Warnings = append(r.Warnings, p.manifest.Warnings...)
 	r.Warnings = append(r.Warnings, order.Warnings(p.plan, p.o.World)...)
+	r.Warnings = append(r.Warnings, echo.Warnings(p.o.Echo, 0)...)
 	if w := p.c.echoOfEvaluation(p.o.Echo); w != "" {
 		r.Warnings = append(r.Warnings, w)
 	}
@@ -540,7 +542,7 @@ func (r *planRow) text() string {
 func (r *planRow) echoText() string {
 	text := fmt.Sprintf("each %s %v times", r.Unit, r.Echo)
 	if r.Auto {
-		text += " at first, then as often as measured times allow"
+		text = fmt.Sprintf("each %s at first with a factor of %v, for which the counts are, then as often as measured times allow", r.Unit, r.Echo)
 	}
 	if r.Keep == "decoded" || r.Keep == "augmented" {
 		text += ", kept " + r.Keep
