@@ -35,8 +35,8 @@ const (
 	lawPerS    = 20 // emissions that the accelerator takes in a second
 	lawBatch   = 16
 	lawCycles  = 50 // of a fresh batch and its echoes, in a window
-	lawSamples = 12 // of a shard: they fill no batch
-	lawShards  = 5
+	lawSamples = 5  // of a shard: they fill no batch, and are few beside a window, for some shards are always under way
+	lawShards  = 12
 )
 
 // newWorld makes shards of small pictures, with something beside them so that
@@ -77,6 +77,9 @@ func (w *world) options(r float64, e echo.Options) *Options {
 	cycles := lawCycles
 	if e.Unit == echo.Batch && e.Buffer > 0 {
 		cycles *= 2 // the buffer holds a batch more or less
+	}
+	if r > e.Factor {
+		cycles *= 2 // what is made ahead when the window opens may be used up when it closes
 	}
 	o := &Options{
 		Dataset: w.ds, Upstream: &store.LimitOptions{BytesPerSecond: int64(w.bytes * lawPerS / r)}, StepTime: lawBatch * time.Second / lawPerS,
