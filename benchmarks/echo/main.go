@@ -52,10 +52,11 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "of all cases")
 	flag.Float64Var(&o.seconds, "seconds", 3, "of each run, after its warm-up")
 	flag.Float64Var(&o.within, "within", 0, "fail where a median is further from the law than this share; 0: never")
+	flag.StringVar(&o.unit, "unit", "", "cases of one `unit` alone: sample, batch or shard")
 	short := flag.Bool("short", false, "few cases, shortly")
 	flag.Parse()
 	if *short {
-		o = options{rounds: 1, seconds: 0.3, within: o.within, few: true}
+		o = options{unit: o.unit, rounds: 1, seconds: 0.3, within: o.within, few: true}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, &o, os.Stdout, os.Stderr)
@@ -67,6 +68,7 @@ func main() {
 }
 
 type options struct {
+	unit    string
 	rounds  int
 	seconds float64
 	within  float64
@@ -93,6 +95,9 @@ func (o *options) points() []*point {
 		{Unit: echo.Batch, Keep: echo.Batched, Buffer: 4},
 		{Unit: echo.Shard, Keep: echo.Bytes},
 	} {
+		if o.unit != "" && o.unit != e.Unit.String() {
+			continue
+		}
 		for _, r := range rs {
 			for _, e.Factor = range factors {
 				all = append(all, &point{r: r, echo: e})
@@ -108,6 +113,9 @@ func run(ctx context.Context, o *options, out, progress io.Writer) error {
 		return err
 	}
 	points := o.points()
+	if len(points) == 0 {
+		return fmt.Errorf("there is no unit %q: sample, batch or shard", o.unit)
+	}
 	for round := range o.rounds {
 		for i, p := range points {
 			fmt.Fprintf(progress, "\rround %d of %d: %d of %d ", round+1, o.rounds, i+1, len(points))
