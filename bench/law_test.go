@@ -55,7 +55,7 @@ func newWorld(t testing.TB) *world {
 		w := tarshard.NewWriter(&shard, nil)
 		for i := range lawSamples {
 			err := w.WriteSample(&format.Sample{Key: fmt.Appendf(nil, "%d_%d", s, i), Fields: []format.Field{
-				{Name: "png", Data: picture.Bytes()}, {Name: "txt", Data: make([]byte, 3000)},
+				{Name: "png", Data: picture.Bytes()}, {Name: "txt", Data: make([]byte, 15000)},
 			}})
 			if err != nil {
 				t.Fatal(err)

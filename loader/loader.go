@@ -122,7 +122,7 @@ func newLoader(ctx context.Context, src source, o *Options) (*Loader, error) {
 	}
 	l.o.setDefaults(slices.Contains(l.far, true))
 	for _, step := range []func() error{
-		l.o.place, l.o.check, l.makePlan,
+		l.o.place, l.o.check, l.makePlan, l.checkAuto, l.goToStart,
 		func() error { return l.chooseReading(ctx) },
 		l.layOut,
 	} {
@@ -149,7 +149,7 @@ func (l *Loader) logPlan() {
 		"fresh", fresh, "emitted", emitted, "steps", steps, "epoch", at.Epoch, "step", at.Step)
 }
 
-// makePlan makes the order's plan, and the machine at where it begins.
+// makePlan makes the order's plan, and the machine of it.
 func (l *Loader) makePlan() error {
 	o := &l.o
 	if o.Epochs != 1 && slices.Contains(l.src.names(), "-") {
@@ -171,41 +171,56 @@ func (l *Loader) makePlan() error {
 	if epochs > 0 {
 		epochs += o.Epoch
 	}
-	segment := int64(0)
-	if e.Auto != nil {
-		segment = e.Auto.Segment
-		if e.Auto.Agree == nil && o.World > 1 {
-			return usage("the echo factor follows what each of %d ranks measures: Auto.Agree must make one of them", o.World)
-		}
-	}
 	l.plan = order.Plan{
 		Parts: parts, Ends: o.Ends, Epochs: epochs, Batch: o.GlobalBatch, Lanes: o.Lanes, Shuffle: o.Shuffle, Seed: o.Seed,
-		Tail: o.Tail, Steps: o.Steps, Unit: e.Unit, Factor: factor, Buffer: e.Buffer, Segment: segment, Keep: e.Keep.String(),
+		Tail: o.Tail, Steps: o.Steps, Unit: e.Unit, Factor: factor, Buffer: e.Buffer, Keep: e.Keep.String(),
 		Columns: describe(o.Columns),
 	}
-	l.tally.ledger.Unit = e.Unit
-	if l.machine, err = order.New(l.plan, o.Rank, o.World); err != nil {
-		return err
+	if e.Auto != nil {
+		l.plan.Segment = e.Auto.Segment
 	}
-	if _, known := l.machine.Steps(); e.Auto != nil && segment == 0 && !known {
+	l.tally.ledger.Unit = e.Unit
+	l.machine, err = order.New(l.plan, o.Rank, o.World)
+	return err
+}
+
+// checkAuto refuses factors that could not follow what is measured.
+func (l *Loader) checkAuto() error {
+	auto := l.o.Echo.Auto
+	_, known := l.machine.Steps()
+	switch {
+	case auto == nil:
+	case auto.Agree == nil && l.o.World > 1:
+		return usage("the echo factor follows what each of %d ranks measures: Auto.Agree must make one of them", l.o.World)
+	case auto.Segment == 0 && !known:
 		return usage("samples are not counted, so that the end of an epoch is not known before it: make an index (shardtool index), or let the echo factor change after a number of steps (Auto.Segment)")
 	}
-	for _, w := range slices.Concat(order.Warnings(l.plan, o.World), echo.Warnings(o.Echo, 0)) {
-		o.Log.Warn(w)
+	return nil
+}
+
+// warn tells the log what of the plan is probably not wanted.
+func (l *Loader) warn() {
+	for _, w := range slices.Concat(order.Warnings(l.plan, l.o.World), echo.Warnings(l.o.Echo, 0)) {
+		l.o.Log.Warn(w)
 	}
-	if evaluates(o.Columns) && (factor > order.One || e.Auto != nil) {
-		o.Log.Warn("echo of pictures that are transformed without randomness, as for an evaluation: there, each sample should count once, and for training all copies are equal")
+	if evaluates(l.o.Columns) && (l.plan.Factor > order.One || l.o.Echo.Auto != nil) {
+		l.o.Log.Warn("echo of pictures that are transformed without randomness, as for an evaluation: there, each sample should count once, and for training all copies are equal")
 	}
+}
+
+// goToStart puts the machine where loading begins.
+func (l *Loader) goToStart() error {
+	l.warn()
 	switch {
-	case o.Resume != nil:
-		at := *o.Resume
-		if e.Auto == nil {
+	case l.o.Resume != nil:
+		at := *l.o.Resume
+		if _, err := order.NewFactor(at.Next.Float64()); err == nil && l.o.Echo.Auto == nil {
 			at.Next = 0 // what Auto meant to do next
 		}
 		return l.machine.Restore(at)
-	case o.Epoch > 0:
+	case l.o.Epoch > 0:
 		s := l.machine.State()
-		s.Epoch = int32(o.Epoch)
+		s.Epoch = int32(l.o.Epoch)
 		return l.machine.Restore(s)
 	}
 	return nil
