@@ -62,13 +62,13 @@ const (
 func (l *Loader) Stats() Stats {
 	l.tally.mu.Lock()
 	s := Stats{
-		Batches: l.tally.batches, Fresh: l.tally.ledger.Total().Fresh, Emitted: l.tally.ledger.Total().Emitted,
+		Batches: l.tally.batches, Fresh: l.tally.account.Fresh, Emitted: l.tally.account.Emitted,
 		Holes: l.tally.holes, Bad: make(map[string]int64), Work: l.tally.work, Held: l.held.Load(),
 	}
 	for class, n := range l.tally.byClass {
 		s.Bad[class] = n
 	}
-	s.Echo.Account = l.tally.ledger.Total()
+	s.Echo.Account = l.tally.account
 	s.Echo.Now = max(1, l.tally.factor.Float64())
 	l.tally.mu.Unlock()
 	s.Stages, s.Seconds = l.meters.snapshot()
@@ -123,7 +123,8 @@ func (l *Loader) measured(s *Stats) echo.Measured {
 type tally struct {
 	mu      sync.Mutex
 	batches int64
-	ledger  echo.Ledger
+	account echo.Account
+	ledger  echo.Ledger  // of what is repeated
 	factor  order.Factor // of the batch delivered last
 	holes   int64
 	work    Work
@@ -138,7 +139,12 @@ func (t *tally) batch(b *Batch, holes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.batches++
-	b.account = t.ledger.Add(b.Refs)
+	if b.l.echoed {
+		b.account = t.ledger.Add(b.Refs)
+	} else {
+		b.account.Add(b.Refs)
+	}
+	t.account.Merge(b.account)
 	if n := len(b.state.Factors); n > 0 { // else the epoch is over, and had this one too
 		t.factor = b.state.Factors[n-1].Factor
 	}
