@@ -183,15 +183,9 @@ func blockName(key [sha256.Size]byte, i int64) string {
 func (o *cachedObject) length(i int64) int64 { return min(o.c.block, o.entry.Size-i*o.c.block) }
 
 func (o *cachedObject) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ctx.Err(); err != nil {
+	p, end, err := o.within(ctx, p, off)
+	if err != nil {
 		return 0, err
-	}
-	if off < 0 {
-		return 0, negativeOffset(o.entry.Name, off)
-	}
-	var end error
-	if left := max(o.entry.Size-off, 0); int64(len(p)) > left {
-		p, end = p[:left], io.EOF
 	}
 	done := 0
 	for done < len(p) {

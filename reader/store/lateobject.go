@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 )
 
@@ -56,4 +57,18 @@ func (o *lateObject) source(ctx context.Context) (Object, error) {
 	}
 	o.object.Store(&object)
 	return object, nil
+}
+
+// within cuts what is to be read at an offset to what the object has there: end
+// is io.EOF where that is less.
+func (o *lateObject) within(ctx context.Context, p []byte, off int64) (part []byte, end, err error) {
+	switch left := max(o.entry.Size-off, 0); {
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case off < 0:
+		return nil, nil, negativeOffset(o.entry.Name, off)
+	case int64(len(p)) > left:
+		return p[:left], io.EOF, nil
+	}
+	return p, nil, nil
 }
