@@ -21,9 +21,8 @@ func times(stages []loader.Stage) map[string]loader.Stage {
 
 // bottleneck names the stage that holds the others up: the device, if it is busy
 // nearly all the time; else by what the workers that decode and augment did with
-// theirs: the work itself, of which the longer
-// part counts; or waiting for something to do, for the stages before them; or
-// for room, for those behind.
+// theirs: the work itself, of which the longer part counts; or waiting for
+// something to do, for the stages before them; or for room, for those behind.
 func bottleneck(stages []loader.Stage) string {
 	m := times(stages)
 	decode, augment, order := m[loader.StageDecode], m[loader.StageAugment], m[loader.StageOrder]

@@ -73,8 +73,9 @@ func newWindow(warmup, length time.Duration) *window {
 // finished is told of each batch when it is finished. It asks for the usage
 // where it matters, and reports false when the window is closed. A window
 // waits for a fresh sample, as copies alone would make a rate of nothing, but no
-// longer than patience allows: there may be none to come. Where the last batch that fits ends long before it,
-// the next one counts too: batches may come in bursts, with a long wait behind.
+// longer than patience allows: there may be none to come. Where the last batch
+// that fits ends long before it, the next one counts too: batches may come in
+// bursts, with a long wait behind.
 func (w *window) finished(now time.Time, c count, spent func() usage) (more bool) {
 	if w.opened.IsZero() {
 		w.warm(now, c, spent)

@@ -113,7 +113,7 @@ func (c *chunk) fits(n int) bool {
 }
 
 // add copies a sample: its key and record, and of its fields the names of all
-// and the data of those that are wanted; nil: of all.
+// and the data of those that are wanted.
 func (c *chunk) add(s *format.Sample, shard int32, index int64, need int, wanted []bool) {
 	c.weight += need
 	it := item{sample: int32(len(c.samples)), shard: shard, index: index, bytes: s.Bytes()}
@@ -129,7 +129,7 @@ func (c *chunk) add(s *format.Sample, shard int32, index int64, need int, wanted
 	first := len(c.fields)
 	for i := range s.Fields {
 		f := s.Fields[i]
-		if wanted == nil || wanted[i] {
+		if wanted[i] {
 			f.Data = c.keep(f.Data)
 		} else {
 			f.Data = nil
@@ -158,10 +158,7 @@ func (c *chunk) shrunk() *chunk {
 	for i := range c.items {
 		it := c.items[i]
 		if it.sample != unparsed {
-			s := &c.samples[it.sample]
-			small.add(s, it.shard, it.index, 0, nil)
-			it.sample = int32(len(small.samples) - 1)
-			small.items = small.items[:len(small.items)-1]
+			it.sample = small.hold(&c.samples[it.sample])
 		}
 		small.items = append(small.items, it)
 	}

@@ -387,15 +387,10 @@ func TestShardsAreFetchedOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := c.Bytes.Load() // to count, and to find places
-				var got []seen
-				for b, err := range l.Batches(t.Context()) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					got = append(got, see(b))
-					b.Release()
+				got, err := watchLoader(t, l)
+				if err != nil {
+					t.Fatal(err)
 				}
-				checkEnd(t, l)
 				what := fmt.Sprintf("%v, rank %d of %d, %d bytes", shuffle, o.Rank, world, bytes)
 				if at := equalSeen(want, got); at >= 0 {
 					t.Fatalf("%s: step %d of %d differs, of %d", what, at, len(got), len(want))
@@ -739,19 +734,15 @@ func TestAutoIsLeft(t *testing.T) {
 }
 
 // watchSource runs a loader over a source to its end.
-func watchSource(t *testing.T, src source, o Options) (all []seen) {
+func watchSource(t *testing.T, src source, o Options) []seen {
 	t.Helper()
 	l, err := newLoader(t.Context(), src, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for b, err := range l.Batches(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, see(b))
-		b.Release()
+	all, err := watchLoader(t, l)
+	if err != nil {
+		t.Fatal(err)
 	}
-	checkEnd(t, l)
 	return all
 }

@@ -203,6 +203,12 @@ func watch(t testing.TB, ds *reader.Dataset, o Options) (all []seen, err error) 
 	if err != nil {
 		return nil, err
 	}
+	return watchLoader(t, l)
+}
+
+// watchLoader takes all batches of a loader, to its end or to an error.
+func watchLoader(t testing.TB, l *Loader) (all []seen, err error) {
+	t.Helper()
 	for b, e := range l.Batches(context.Background()) {
 		if e != nil {
 			err = e

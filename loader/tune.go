@@ -15,8 +15,11 @@ import (
 func (o *orderer) tune() error {
 	l := o.p.l
 	auto := l.o.Echo.Auto
+	if auto == nil || !o.m.SegmentBegins() {
+		return nil
+	}
 	at := o.m.State()
-	if auto == nil || !o.m.SegmentBegins() || at.Epoch >= l.epochsEnd() {
+	if at.Epoch >= l.epochsEnd() {
 		return nil
 	}
 	now := l.Stats().Measured

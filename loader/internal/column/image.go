@@ -60,27 +60,31 @@ func (c *imageFiller) Decode(f *format.Field, copies []augment.Draws, first int,
 	if err != nil {
 		return 0, err
 	}
-	all, rest := c.union(h, copies, 0), c.union(h, copies, first)
-	rest.Shrink = all.Shrink // whichever copies are still to come
-	if err := c.w.DecodeUnion(&c.px, f.Data, rest); err != nil {
+	u := c.union(h, copies, first)
+	if err := c.w.DecodeUnion(&c.px, f.Data, u); err != nil {
 		return 0, inField(err, f)
 	}
 	c.count(m)
-	c.header, c.shrink = h, rest.Shrink
+	c.header, c.shrink = h, u.Shrink
 	return c.px.CompactBytes(), nil
 }
 
-// union is what serves the copies from the place first on.
+// union is what serves the copies from the place first on, reduced as all of them
+// allow, whichever are still to come.
 func (c *imageFiller) union(h augment.Header, copies []augment.Draws, first int) augment.Union {
 	if copies == nil {
 		return augment.Union{Crop: image.Rect(0, 0, h.Width, h.Height), Shrink: 1}
 	}
-	var u augment.Union
-	for _, draws := range copies[first:] {
+	var all, rest augment.Union
+	for i, draws := range copies {
 		plan := c.t.Plan(h, draws)
-		u.Add(&plan)
+		all.Add(&plan)
+		if i >= first {
+			rest.Add(&plan)
+		}
 	}
-	return u
+	rest.Shrink = all.Shrink
+	return rest
 }
 
 func (c *imageFiller) Keep(mem []byte) Decoded {
